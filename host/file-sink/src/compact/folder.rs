@@ -60,18 +60,13 @@ impl<'p> Folder<'p> {
                 continue;
             }
             let (resource, format) = (batch.resource, batch.format);
-            let merged = match self.merge(batch, work).await {
-                Ok(merged) => merged,
-                Err(error) => {
-                    work.failed(&error);
-                    continue;
-                }
+            let Some(merged) = self.merge(batch, work).await? else {
+                continue;
             };
             known.last += 1;
             let output = names::output(resource, known.last, format, &merged.names);
-            let kept = self.replace(known.last, output, merged, format, work);
-            if !Box::pin(kept).await? {
-                let why = "another compaction is under way there, to which it is left";
+            let replaced = self.replace(known.last, output, merged, format, work);
+            if let Some(why) = Box::pin(replaced).await? {
                 (work.tell)(Notice::LeftAlone(format!("{}: {why}", self.path)));
                 break;
             }
@@ -177,7 +172,9 @@ impl<'p> Folder<'p> {
             }
             for (candidate, head) in some.iter().zip(join_all(heads).await) {
                 let head = match head {
-                    Ok(head) => head,
+                    Ok(Some(head)) => head,
+                    // Another compaction has taken it.
+                    Ok(None) => continue,
                     Err(error) => {
                         // The place is there if it gives a damaged file.
                         let is_refused = matches!(error, SinkError::Retry { .. });
@@ -200,8 +197,8 @@ impl<'p> Folder<'p> {
         Ok(batches.finish())
     }
 
-    /// Replaces files by their output, as the compaction of this number. Returns false if another compaction has begun it,
-    /// or has undone it.
+    /// Replaces files by their output, as the compaction of this number. Returns the reason if they are left as they are,
+    /// because somebody else is at work on them.
     async fn replace(
         &self,
         n: u64,
@@ -209,33 +206,38 @@ impl<'p> Folder<'p> {
         merged: Merged,
         format: Format,
         work: &mut Work<'_>,
-    ) -> Result<bool, SinkError> {
+    ) -> Result<Option<String>, SinkError> {
+        let other = "another compaction is under way there, to which it is left".to_owned();
         let plan = Plan {
             writer: format!("{:016x}", rand::random::<u64>()),
             inputs: merged.names,
             output,
         };
         if !self.log.begin(n, &plan).await? {
-            return Ok(false);
+            return Ok(Some(other));
         }
         let published = self.publish(&plan, merged.file, format.media_type()).await;
         let ended = match published {
-            Ok(()) => self.log.end(n, Outcome::Kept).await,
+            Ok(None) => self.log.end(n, Outcome::Kept).await.map(|end| (end, other)),
+            Ok(Some(why)) => {
+                let ended = self.log.end(n, Outcome::Undone).await;
+                ended.map(|end| (end, why))
+            }
             Err(error) => Err(error),
         };
         // If the answer to the end was lost, the end that counts is asked for.
-        let (outcome, error) = match ended {
-            Ok(outcome) => (outcome, None),
-            Err(error) => (self.log.end(n, Outcome::Undone).await?, Some(error)),
+        let (outcome, why) = match ended {
+            Ok((outcome, why)) => (outcome, Ok(Some(why))),
+            Err(error) => (self.log.end(n, Outcome::Undone).await?, Err(error)),
         };
         if outcome == Outcome::Undone {
             self.place.sweep(&self.file(&plan.output)).await?;
-            return error.map_or(Ok(false), Err);
+            return why;
         }
         let inputs: Vec<ObjectPath> = plan.inputs.iter().map(|name| self.file(name)).collect();
         self.place.remove_all(&inputs).await?;
         work.made(&self.made(inputs.len(), merged.n_bytes, Some(plan.output)));
-        Ok(true)
+        Ok(None)
     }
 
     fn made(&self, n_inputs: usize, input_bytes: u64, output: Option<String>) -> Made {
@@ -247,26 +249,22 @@ impl<'p> Folder<'p> {
         }
     }
 
-    /// Gives the output its name, if all inputs are still there.
+    /// Gives the output its name, if all inputs are still there. Returns the reason if they are not.
     async fn publish(
         &self,
         plan: &Plan,
         file: std::fs::File,
         media_type: &'static str,
-    ) -> Result<(), SinkError> {
+    ) -> Result<Option<String>, SinkError> {
         let found = own(self.place.list(Some(&self.path)).await?.objects);
         let gone = plan.inputs.iter().find(|name| !found.contains_key(*name));
         if let Some(name) = gone {
-            return Err(SinkError::Retry {
-                message: format!(
-                    "{} was removed meanwhile; the files that were to become one with it are left as they are",
-                    self.place.path_shown(&self.file(name))
-                ),
-                source: None,
-            });
+            let why = "was removed meanwhile; the files that were to become one with it are left as they are";
+            return Ok(Some(format!("{name} {why}")));
         }
         let output = self.file(&plan.output);
-        self.place.upload(&output, file, media_type).await
+        self.place.upload(&output, file, media_type).await?;
+        Ok(None)
     }
 
     pub(super) fn file(&self, name: &str) -> ObjectPath {

@@ -16,7 +16,7 @@ use parquet::schema::types::{SchemaDescriptor, Type};
 
 use crawler_schema::Shape;
 
-use super::merge::{Head, MergeError};
+use super::merge::{Head, MergeError, Output};
 use crate::columns::{self, Group};
 use crate::table::{OWN, REST, Table};
 
@@ -27,7 +27,7 @@ const MAX_READ_BYTES: u64 = 1 << 30;
 
 /// Output, and the rows of its next group.
 pub(super) struct Groups {
-    output: SerializedFileWriter<File>,
+    output: SerializedFileWriter<Output>,
     columns: Vec<Column>,
     /// Number of rows that wait for the group.
     n_rows: usize,
@@ -111,7 +111,7 @@ fn is_same(one: &Type, other: &Type) -> bool {
 }
 
 impl Groups {
-    pub(super) fn new(table: &Table, output: File) -> Result<Self, MergeError> {
+    pub(super) fn new(table: &Table, output: Output) -> Result<Self, MergeError> {
         let column = |name: &str, values| Column {
             name: name.to_owned(),
             values,
@@ -202,7 +202,7 @@ impl Groups {
     }
 
     /// Writes the last group, and returns the output.
-    pub(super) fn finish(mut self) -> Result<File, MergeError> {
+    pub(super) fn finish(mut self) -> Result<Output, MergeError> {
         if self.n_rows > 0 {
             self.write_group()?;
         }
@@ -212,7 +212,7 @@ impl Groups {
 
 impl Column {
     /// Writes the rows, and forgets them.
-    fn write(&mut self, group: &mut Group<'_, File>) -> Result<(), ParquetError> {
+    fn write(&mut self, group: &mut Group<'_, Output>) -> Result<(), ParquetError> {
         let levels = Some(&self.levels[..]).filter(|levels| !levels.is_empty());
         match &mut self.values {
             Values::Boolean(values) => {

@@ -5,8 +5,10 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawler_model::crawl::ItemRecord;
 use crawler_schema::Shape;
@@ -32,11 +34,53 @@ pub(super) struct Head {
     pub(super) table: Table,
 }
 
+/// Error of an append.
+#[derive(Debug)]
+pub(super) enum AppendError {
+    /// The file that is appended is damaged.
+    Input(MergeError),
+    /// The output cannot be written.
+    Output(MergeError),
+}
+
 /// Output on its way to a temporary file.
-pub(super) enum Merge {
-    Lines(BufWriter<File>),
-    Csv(Box<csv::Writer<File>>, Table),
+pub(super) struct Merge {
+    rows: Rows,
+    has_failed: Arc<AtomicBool>,
+}
+
+enum Rows {
+    Lines(BufWriter<Output>),
+    Csv(Box<csv::Writer<Output>>, Table),
     Parquet(Box<Groups>),
+}
+
+/// Temporary file that remembers if it could not be written: libraries return that like an error of the input.
+pub(super) struct Output {
+    file: File,
+    has_failed: Arc<AtomicBool>,
+}
+
+impl Output {
+    fn note<T>(&self, done: std::io::Result<T>) -> std::io::Result<T> {
+        if let Err(error) = &done {
+            let is_failure = error.kind() != std::io::ErrorKind::Interrupted;
+            self.has_failed.fetch_or(is_failure, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.file.write(bytes);
+        self.note(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let flushed = self.file.flush();
+        self.note(flushed)
+    }
 }
 
 /// Returns the head of a file.
@@ -74,38 +118,49 @@ pub(super) fn head(format: Format, file: File) -> Result<Head, MergeError> {
 
 impl Merge {
     /// Begins an output with the columns of a table.
-    pub(super) fn new(format: Format, table: &Table, output: File) -> Result<Self, MergeError> {
-        Ok(match format {
-            Format::Lines => Self::Lines(BufWriter::new(output)),
+    pub(super) fn new(format: Format, table: &Table, file: File) -> Result<Self, MergeError> {
+        let has_failed = Arc::default();
+        let output = Output {
+            file,
+            has_failed: Arc::clone(&has_failed),
+        };
+        let rows = match format {
+            Format::Lines => Rows::Lines(BufWriter::new(output)),
             Format::Csv => {
                 let mut lines = csv::WriterBuilder::new()
                     .terminator(csv::Terminator::CRLF)
                     .from_writer(output);
                 lines.write_record(names_of(table))?;
-                Self::Csv(Box::new(lines), table.clone())
+                Rows::Csv(Box::new(lines), table.clone())
             }
-            Format::Parquet => Self::Parquet(Box::new(Groups::new(table, output)?)),
-        })
+            Format::Parquet => Rows::Parquet(Box::new(Groups::new(table, output)?)),
+        };
+        Ok(Self { rows, has_failed })
     }
 
     /// Appends the rows of a file. If it fails, the output is of no use.
-    pub(super) fn append(&mut self, file: File) -> Result<(), MergeError> {
-        guarded(|| match self {
-            Self::Lines(lines) => append_lines(lines, file),
-            Self::Csv(lines, table) => append_csv(lines, table, file),
-            Self::Parquet(groups) => groups.append(file),
+    pub(super) fn append(&mut self, file: File) -> Result<(), AppendError> {
+        let appended = guarded(|| match &mut self.rows {
+            Rows::Lines(lines) => append_lines(lines, file),
+            Rows::Csv(lines, table) => append_csv(lines, table, file),
+            Rows::Parquet(groups) => groups.append(file),
+        });
+        appended.map_err(|error| match self.has_failed.load(Ordering::Relaxed) {
+            true => AppendError::Output(error),
+            false => AppendError::Input(error),
         })
     }
 
     /// Returns the output, to be read from its beginning.
     pub(super) fn finish(self) -> Result<File, MergeError> {
-        let mut output = match self {
-            Self::Lines(lines) => lines.into_inner()?,
-            Self::Csv(lines, _) => lines.into_inner().map_err(|error| error.to_string())?,
-            Self::Parquet(groups) => groups.finish()?,
+        let output = match self.rows {
+            Rows::Lines(lines) => lines.into_inner().map_err(|error| error.into_error())?,
+            Rows::Csv(lines, _) => lines.into_inner().map_err(|error| error.to_string())?,
+            Rows::Parquet(groups) => groups.finish()?,
         };
-        output.rewind()?;
-        Ok(output)
+        let mut file = output.file;
+        file.rewind()?;
+        Ok(file)
     }
 }
 
@@ -115,7 +170,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, MergeError>) -> Result<T, MergeEr
     done.unwrap_or_else(|_panic| Err("its bytes are damaged".into()))
 }
 
-fn append_lines(lines: &mut BufWriter<File>, mut file: File) -> Result<(), MergeError> {
+fn append_lines(lines: &mut BufWriter<Output>, mut file: File) -> Result<(), MergeError> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(());
     }
@@ -130,7 +185,11 @@ fn append_lines(lines: &mut BufWriter<File>, mut file: File) -> Result<(), Merge
     Ok(())
 }
 
-fn append_csv(lines: &mut csv::Writer<File>, table: &Table, file: File) -> Result<(), MergeError> {
+fn append_csv(
+    lines: &mut csv::Writer<Output>,
+    table: &Table,
+    file: File,
+) -> Result<(), MergeError> {
     let mut rows = csv::Reader::from_reader(file);
     let own = table_of(rows.headers()?)?;
     let names: Vec<&str> = names_of(&own).collect();

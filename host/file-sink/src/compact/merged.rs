@@ -8,7 +8,7 @@ use crawler_sink::SinkError;
 use super::Work;
 use super::choice::Batch;
 use super::folder::{Folder, MAX_UNREADABLE};
-use super::merge::{self, Head, Merge, MergeError};
+use super::merge::{self, AppendError, Head, Merge, MergeError};
 use crate::settings::Format;
 
 /// Output that was merged.
@@ -23,67 +23,82 @@ pub(super) struct Merged {
 
 /// Error of a merge.
 enum Failure {
-    /// A file cannot be read.
-    Input(String, SinkError),
-    /// The output cannot be written.
-    Output(SinkError),
+    /// A file is damaged: the others go on without it.
+    Damaged(String, SinkError),
+    /// The place or this machine is in trouble, whatever the file is.
+    Trouble(SinkError),
 }
 
 impl Folder<'_> {
-    /// Returns the head of a file.
-    pub(super) async fn head(&self, format: Format, name: &str) -> Result<Head, SinkError> {
+    /// Returns the head of a file; `None` if it is gone.
+    pub(super) async fn head(&self, format: Format, name: &str) -> Result<Option<Head>, SinkError> {
         let path = self.file(name);
-        let file = self.place.fetch(&path).await?;
+        let Some(file) = self.place.fetch(&path).await? else {
+            return Ok(None);
+        };
         let head = blocking(move || merge::head(format, file)).await;
-        head.map_err(|error| self.unreadable(name, error))
+        head.map(Some).map_err(|error| self.unreadable(name, error))
     }
 
-    /// Merges the files of a batch, without those that cannot be read.
+    /// Merges the files of a batch, without those that are damaged or gone. Returns `None` if too few are left, which is told.
+    /// An error is about more than these files.
     pub(super) async fn merge(
         &self,
         mut batch: Batch,
         work: &mut Work<'_>,
-    ) -> Result<Merged, SinkError> {
-        let mut n_unreadable = 0;
+    ) -> Result<Option<Merged>, SinkError> {
+        let mut n_damaged = 0;
         loop {
             let (name, error) = match self.try_merge(&batch, work).await {
-                Ok(merged) => return Ok(merged),
-                Err(Failure::Output(error)) => return Err(error),
-                Err(Failure::Input(name, error)) => (name, error),
+                Ok(merged) => {
+                    batch.names.clone_from(&merged.names);
+                    return Ok(Some(merged).filter(|_| batch.is_worth_it(work.settings)));
+                }
+                Err(Failure::Trouble(error)) => return Err(error),
+                Err(Failure::Damaged(name, error)) => (name, error),
             };
-            batch.names.retain(|other| *other != name);
-            n_unreadable += 1;
-            if n_unreadable == MAX_UNREADABLE || !batch.is_worth_it(work.settings) {
-                return Err(error);
-            }
             work.failed(&error);
+            batch.names.retain(|other| *other != name);
+            n_damaged += 1;
+            if n_damaged == MAX_UNREADABLE || !batch.is_worth_it(work.settings) {
+                return Ok(None);
+            }
         }
     }
 
     async fn try_merge(&self, batch: &Batch, work: &Work<'_>) -> Result<Merged, Failure> {
+        let trouble = |error| Failure::Trouble(self.unwritable(error));
         let (format, table) = (batch.format, batch.table.clone());
         let begun = blocking(move || Merge::new(format, &table, tempfile::tempfile()?)).await;
-        let mut merge = begun.map_err(|error| Failure::Output(self.unwritable(error)))?;
-        let mut n_bytes = 0;
+        let mut merge = begun.map_err(trouble)?;
+        let (mut names, mut n_bytes) = (Vec::new(), 0);
         for name in &batch.names {
-            let of_input = |error| Failure::Input(name.clone(), error);
             let fetched = self.place.fetch(&self.file(name)).await;
-            let file = fetched.map_err(of_input)?;
+            // Another compaction may have taken it.
+            let Some(file) = fetched.map_err(Failure::Trouble)? else {
+                continue;
+            };
             let appended = blocking(move || {
                 let read_bytes = file.metadata()?.len();
-                merge.append(file)?;
-                Ok((merge, read_bytes))
+                let appended = merge.append(file);
+                Ok((merge, appended, read_bytes))
             });
-            let appended = appended.await;
-            let appended = appended.map_err(|error| of_input(self.unreadable(name, error)))?;
-            merge = appended.0;
-            n_bytes += appended.1;
+            let (appending, appended, read_bytes) = appended.await.map_err(trouble)?;
+            appended.map_err(|error| match error {
+                AppendError::Input(error) => {
+                    Failure::Damaged(name.clone(), self.unreadable(name, error))
+                }
+                AppendError::Output(error) => trouble(error),
+            })?;
+            merge = appending;
+            names.push(name.clone());
+            n_bytes += read_bytes;
             work.progress();
         }
         let finished = blocking(move || merge.finish()).await;
         Ok(Merged {
-            file: finished.map_err(|error| Failure::Output(self.unwritable(error)))?,
-            names: batch.names.clone(),
+            file: finished.map_err(trouble)?,
+            names,
             n_bytes,
         })
     }

@@ -182,11 +182,12 @@ async fn another_compaction_at_any_step_harms_nothing() {
         let run = Meanwhile::run(move || {
             let other = other.clone();
             Box::pin(async move {
-                compact(other).await.unwrap();
+                assert_eq!(compact(other).await.unwrap().n_failed, 0);
             })
         });
         let steps = Steps::new(objects.clone(), n, run);
-        compact(Arc::new(steps.clone())).await.unwrap();
+        let compacted = compact(Arc::new(steps.clone())).await.unwrap();
+        assert_eq!(compacted.n_failed, 0, "step {n}");
         assert_eq!(keys(&objects).await, once(8), "step {n}");
         assert_eq!(seen(&objects).await.len(), 1, "step {n}");
         if steps.is_untouched() {

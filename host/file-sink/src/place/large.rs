@@ -46,10 +46,13 @@ async fn next_part(mut file: File) -> Result<(File, Vec<u8>), ObjectError> {
 
 impl OpenPlace {
     /// Returns a file of the place as one of this machine, to be read from its beginning: the file itself in a folder, else
-    /// a temporary copy.
-    pub(crate) async fn fetch(&self, path: &ObjectPath) -> Result<File, SinkError> {
-        let fetched = self.try_fetch(path).await;
-        fetched.map_err(|error| self.failed("read", path, error))
+    /// a temporary copy. Returns `None` if it is gone.
+    pub(crate) async fn fetch(&self, path: &ObjectPath) -> Result<Option<File>, SinkError> {
+        match self.try_fetch(path).await {
+            Ok(file) => Ok(Some(file)),
+            Err(ObjectError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("read", path, error)),
+        }
     }
 
     async fn try_fetch(&self, path: &ObjectPath) -> Result<File, ObjectError> {
@@ -117,7 +120,11 @@ impl OpenPlace {
                 let entry = entry?;
                 let name = entry.file_name();
                 if name.to_string_lossy().starts_with(&beginning) {
-                    std::fs::remove_file(entry.path())?;
+                    match std::fs::remove_file(entry.path()) {
+                        // Another run sweeps, too, or the output has its name now.
+                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                        removed => removed?,
+                    }
                 }
             }
             Ok(())

@@ -34,7 +34,11 @@ fn merge(format: Format, files: &[Vec<u8>]) -> Result<Vec<u8>, MergeError> {
     }
     let mut merge = Merge::new(format, &table, tempfile::tempfile()?)?;
     for bytes in files {
-        merge.append(file(bytes))?;
+        let appended = merge.append(file(bytes));
+        appended.map_err(|error| match error {
+            AppendError::Input(error) => error,
+            AppendError::Output(error) => panic!("{error}"),
+        })?;
     }
     let mut bytes = Vec::new();
     merge.finish()?.read_to_end(&mut bytes)?;
@@ -156,4 +160,22 @@ fn what_is_damaged_or_of_others_is_told() {
     damaged[4..40].fill(0xff);
     assert!(head(Format::Parquet, file(&damaged)).is_ok());
     assert!(merge(Format::Parquet, &[damaged]).is_err());
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_no_damaged_input() {
+    // Larger than all buffers on the way.
+    let text = "x".repeat(64 << 10);
+    let item = format!("{{\"a\":\"{text}\"}}");
+    for format in [Format::Lines, Format::Csv] {
+        let bytes = of_items(format, A, &[&item, &item]);
+        let table = head(format, file(&bytes)).unwrap().table;
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut merge = Merge::new(format, &table, full).unwrap();
+        let error = merge.append(file(&bytes)).unwrap_err();
+        assert!(matches!(error, AppendError::Output(_)), "{error:?}");
+        let mut merge = Merge::new(format, &table, tempfile::tempfile().unwrap()).unwrap();
+        let error = merge.append(file(b"\"")).unwrap_err();
+        assert!(matches!(error, AppendError::Input(_)), "{error:?}");
+    }
 }
