@@ -131,7 +131,7 @@ impl OpenPlace {
     }
 
     /// Makes durable that a file is there, or is not, in a folder of this machine.
-    async fn sync_folders(&self, path: &ObjectPath) -> Result<(), SinkError> {
+    pub(crate) async fn sync_folders(&self, path: &ObjectPath) -> Result<(), SinkError> {
         let Some(root) = self.folder.clone() else {
             return Ok(());
         };
@@ -202,12 +202,16 @@ impl OpenPlace {
         }
     }
 
-    /// Writes a small file, unless one of its name is there. Returns true if it was written now.
+    /// Writes a small file, unless one of its name is there. Returns true if it was written now. In either case,
+    /// it is there for good.
     pub(crate) async fn claim(&self, path: &ObjectPath, bytes: Vec<u8>) -> Result<bool, SinkError> {
         let options = PutOptions::from(PutMode::Create);
         match self.objects.put_opts(path, bytes.into(), options).await {
             Ok(_) => Ok(true),
-            Err(ObjectError::AlreadyExists { .. }) => Ok(false),
+            Err(ObjectError::AlreadyExists { .. }) => {
+                self.sync_folders(path).await?;
+                Ok(false)
+            }
             Err(error) => Err(self.failed("write", path, error)),
         }
     }
@@ -242,4 +246,29 @@ impl OpenPlace {
 fn unfinished(path: &ObjectPath) -> ObjectPath {
     let name = path.filename().unwrap_or_default();
     ObjectPath::from_iter([UNFINISHED, &format!("{name}.part")])
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    /// Returns a place whose names cannot be made durable.
+    pub(crate) fn unsynced(objects: Arc<InMemory>) -> OpenPlace {
+        OpenPlace {
+            objects,
+            folder: Some(PathBuf::from("/missing")),
+            shown: "/missing".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_somebody_else_wrote_counts_once_it_is_durable() {
+        let place = unsynced(Arc::new(InMemory::new()));
+        let path = ObjectPath::from("a/b");
+        assert!(place.claim(&path, Vec::new()).await.unwrap());
+        let error = place.claim(&path, Vec::new()).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot sync the folder of /missing/a/b");
+    }
 }

@@ -118,6 +118,7 @@ impl<'p> Folder<'p> {
         let n_taken = known.taken.len() as u64;
         let paths: Vec<ObjectPath> = known.taken.iter().map(|name| self.file(name)).collect();
         if !work.settings.is_dry {
+            self.log.sync().await?;
             self.place.remove_all(&paths).await?;
         }
         self.files.retain(|name, _| !known.taken.contains(name));

@@ -176,6 +176,12 @@ impl<'p> FolderLog<'p> {
         self.folder.clone().join(name)
     }
 
+    /// Makes all that is there durable, before somebody acts on it: whoever wrote it may have ended too early. Nothing is sent
+    /// to a bucket.
+    pub(super) async fn sync(&self) -> Result<(), SinkError> {
+        self.place.sync_folders(&self.path(0, "end")).await
+    }
+
     async fn read<T: serde::de::DeserializeOwned>(
         &self,
         path: &ObjectPath,
@@ -184,7 +190,8 @@ impl<'p> FolderLog<'p> {
             return Ok(None);
         };
         let parsed = serde_json::from_slice(&bytes);
-        parsed.map(Some).map_err(|error| SinkError::Permanent {
+        // A crawl goes on once the object is back.
+        parsed.map(Some).map_err(|error| SinkError::Retry {
             message: format!("{path} in the log of compactions is damaged; put it back as it was"),
             source: Some(error.into()),
         })
@@ -200,6 +207,9 @@ pub(crate) async fn was_taken(place: &OpenPlace, file: &ObjectPath) -> Result<bo
         Ok(())
     };
     log.each(each).await?;
+    if was_taken {
+        log.sync().await?;
+    }
     Ok(was_taken)
 }
 
@@ -246,6 +256,7 @@ mod tests {
 
     use super::*;
     use crate::place::Place;
+    use crate::place::tests::unsynced;
 
     async fn place() -> OpenPlace {
         let place = Place::Bucket(Arc::new(InMemory::new()), "s3://b".to_owned());
@@ -288,6 +299,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_counts_as_taken_once_that_is_durable() {
+        let objects = Arc::new(InMemory::new());
+        let place = unsynced(Arc::clone(&objects));
+        let log = FolderLog::new(&place, &ObjectPath::from("x"));
+        log.begin(1, &plan("one")).await.unwrap();
+        log.end(1, Outcome::Kept).await.unwrap();
+        let [file, other] = ["x/a", "x/z"].map(ObjectPath::from);
+        was_taken(&place, &file).await.unwrap_err();
+        assert!(!was_taken(&place, &other).await.unwrap());
+    }
+
+    #[tokio::test]
     async fn a_file_that_is_taken_back_stays_free() {
         let place = place().await;
         let log = FolderLog::new(&place, &ObjectPath::from("x"));
@@ -318,7 +341,9 @@ mod tests {
         assert_eq!(log.each(|_| Ok(())).await.unwrap(), 30);
         let path = ObjectPath::from(".crawler-compacted/x/_000020.plan");
         place.claim(&path, b"?".to_vec()).await.unwrap();
-        let error = log.each(|_| Ok(())).await.unwrap_err().to_string();
+        let error = log.each(|_| Ok(())).await.unwrap_err();
+        assert!(matches!(error, SinkError::Retry { .. }), "a crawl goes on");
+        let error = error.to_string();
         let why = "/x/_000020.plan in the log of compactions is damaged; put it back as it was";
         assert!(error.ends_with(why), "{error}");
     }
