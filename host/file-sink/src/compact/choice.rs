@@ -13,9 +13,6 @@ use crate::table::Table;
 
 /// Largest number of files that become one. The log has the names of all of them.
 pub(super) const MAX_INPUTS: usize = 4_000;
-/// Largest number of batches of a folder that take files at the same time: one for each resource, kind, format and type of
-/// columns. If there are more, the one that was begun first gets no more files.
-const MAX_OPEN: usize = 64;
 
 /// File that may become a part of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +90,9 @@ impl<'s> Batches<'s> {
             };
             let is_full = batch.n_bytes + n_bytes > self.settings.target_bytes;
             if is_full || batch.names.len() == MAX_INPUTS {
-                self.close(place, true);
+                let batch = self.open.remove(place);
+                let is_full = true;
+                self.closed.push(Batch { is_full, ..batch });
             } else {
                 let batch = &mut self.open[place];
                 batch.table = table;
@@ -103,9 +102,6 @@ impl<'s> Batches<'s> {
             }
             conflict = None;
             break;
-        }
-        if self.open.len() == MAX_OPEN {
-            self.close(0, false);
         }
         self.open.push(Batch {
             resource: file.resource,
@@ -117,11 +113,6 @@ impl<'s> Batches<'s> {
             is_full: false,
         });
         conflict
-    }
-
-    fn close(&mut self, place: usize, is_full: bool) {
-        let batch = self.open.remove(place);
-        self.closed.push(Batch { is_full, ..batch });
     }
 
     /// Returns the batches that are worth it.
@@ -202,8 +193,8 @@ mod tests {
     fn each_kind_has_batches_of_its_own() {
         let kinds = (0..6).map(|n| (1, head(["a", "b"][n % 2], "")));
         assert_eq!(sizes(kinds), [3, 3]);
-        let many = (0..2 * MAX_OPEN).map(|n| (1, head(&format!("{n}"), "")));
-        assert_eq!(sizes(many), [0; 0]);
+        let many = (0..600).map(|n| (1, head(&format!("{}", n % 200), "")));
+        assert_eq!(sizes(many), [3; 200]);
     }
 
     #[test]
