@@ -175,6 +175,45 @@ async fn a_kill_at_any_step_loses_and_repeats_nothing() {
 }
 
 #[tokio::test]
+async fn a_lost_answer_at_any_step_loses_and_repeats_nothing() {
+    for after in [false, true] {
+        for n in 0.. {
+            let objects = bucket(4).await;
+            let steps = Steps::new(objects.clone(), n, Meanwhile::FailOnce { after });
+            let _told = compact(Arc::new(steps.clone())).await;
+            let there = keys(&objects).await;
+            assert_eq!(there.len(), 8, "a reader misses nothing: step {n}, {after}");
+            let compacted = compact(objects.clone()).await.unwrap();
+            assert_eq!(keys(&objects).await, once(8), "step {n}, {after}");
+            assert_eq!(compacted.n_failed, 0);
+            if steps.is_untouched() {
+                assert!(n > 10, "there are more steps than {n}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn trouble_of_the_place_is_blamed_on_no_file_of_a_batch() {
+    // The steps before are four listings, and the heads.
+    for n in 0.. {
+        let objects = bucket(9).await;
+        let steps = Steps::new(objects.clone(), n, Meanwhile::Die { dies_after: false });
+        let (compacted, told) = compact_with(Arc::new(steps.clone()), &settings(), LATER).await;
+        let Ok(compacted) = compacted else {
+            continue;
+        };
+        // Heads fail one by one, until there are too many.
+        let is_head = n < 4 + 9;
+        assert!(is_head || compacted.n_failed <= 1, "step {n}: {told:?}");
+        if steps.is_untouched() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_compaction_at_any_step_harms_nothing() {
     for n in 0.. {
         let objects = bucket(4).await;

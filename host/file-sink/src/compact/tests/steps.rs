@@ -23,6 +23,8 @@ type Run = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 pub(crate) enum Meanwhile {
     /// The process ends: this step fails, and so do all later ones. It may be done all the same.
     Die { dies_after: bool },
+    /// This step fails, and all others go on. It may be done all the same.
+    FailOnce { after: bool },
     /// Somebody else does all of their work.
     Run(Run),
 }
@@ -63,17 +65,27 @@ impl Steps {
                 if n_left == 0 && *dies_after {
                     let _unknown = step.await;
                 }
-                Err(Error::Generic {
-                    store: "steps",
-                    source: "the process has ended".into(),
-                })
+                Err(failed("the process has ended"))
+            }
+            Meanwhile::FailOnce { after } if n_left == 0 => {
+                if *after {
+                    let _unknown = step.await;
+                }
+                Err(failed("the answer is lost"))
             }
             Meanwhile::Run(run) if n_left == 0 => {
                 run().await;
                 step.await
             }
-            Meanwhile::Die { .. } | Meanwhile::Run(_) => step.await,
+            Meanwhile::Die { .. } | Meanwhile::FailOnce { .. } | Meanwhile::Run(_) => step.await,
         }
+    }
+}
+
+fn failed(why: &'static str) -> Error {
+    Error::Generic {
+        store: "steps",
+        source: why.into(),
     }
 }
 
