@@ -131,6 +131,7 @@ fn records(
             run: parts.run,
             fetched_at: page.fetched_at,
             item: RawValue::from_string(item.json)?,
+            change: None,
         })
     };
     (0..).zip(items).map(record).collect()

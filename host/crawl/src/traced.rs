@@ -217,6 +217,7 @@ mod tests {
             run: Run(1),
             fetched_at: 1,
             item: RawValue::from_string("{}".to_owned()).unwrap(),
+            change: None,
         }
     }
 

@@ -101,6 +101,7 @@ fn item(claim: &Claim, ordinal: u32) -> ItemRecord {
         run: Run(1),
         fetched_at: 5,
         item: RawValue::from_string(format!(r#"{{"n":{ordinal}}}"#)).unwrap(),
+        change: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
         run: Run(1),
         fetched_at: 1_795_881_600_123,
         item: RawValue::from_string(json.to_owned()).unwrap(),
+        change: None,
     }
 }
 

@@ -98,6 +98,7 @@ pub fn item_of(claim: &Claim, ordinal: u32) -> ItemRecord {
         run: Run(1),
         fetched_at: 0,
         item: serde_json::value::RawValue::from_string(item.json).unwrap(),
+        change: None,
     }
 }
 

@@ -78,6 +78,21 @@ pub struct ItemChange {
     pub item: String,
 }
 
+/// Change of an item that is on its way to the sinks. Kind, run and content are those of the item itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldChange {
+    /// Kind of the change.
+    pub change: Change,
+    /// Number of the change in its run, from 0.
+    pub number: u64,
+    /// Key of the item.
+    pub key: String,
+    /// Fields that differ, in order; empty unless the item has changed.
+    pub fields: Vec<String>,
+    /// Old values of these fields as one JSON object; empty unless the item has changed.
+    pub old: String,
+}
+
 /// Numbers of the changes of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChangeTotals {
@@ -299,6 +314,7 @@ mod tests {
             run: Run(1),
             fetched_at: 0,
             item: RawValue::from_string(json.into()).unwrap(),
+            change: None,
         }
     }
 

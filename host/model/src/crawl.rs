@@ -5,14 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 use super::accept_status::AcceptStatus;
 use super::canonical::canonical;
 pub use super::counts::{Counts, LOST_ROOTS, NO_RULE};
 use super::guest_text::GuestText;
-use super::id::{ResourceId, Run};
+pub use super::item::{ItemKey, ItemRecord};
 pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 pub use super::time::UnixMillis;
 
@@ -203,53 +202,6 @@ pub struct Item {
     pub schema: String,
     /// Text as the rule wrote it: exactly one JSON object.
     pub json: String,
-}
-
-/// Key that makes writing an item twice harmless: the same page of the same run gives the same key.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ItemKey(pub String);
-
-impl ItemKey {
-    /// Returns the key of the `ordinal`-th item of one visit of a page.
-    pub fn of(
-        resource: ResourceId,
-        run: Run,
-        fingerprint: Fingerprint,
-        visit: u32,
-        rule: &str,
-        ordinal: u32,
-    ) -> Self {
-        use sha2::Digest as _;
-        let mut hash = sha2::Sha256::new();
-        hash.update(resource.0.to_be_bytes());
-        hash.update(run.0.to_be_bytes());
-        hash.update(fingerprint.0);
-        hash.update(visit.to_be_bytes());
-        hash.update((rule.len() as u64).to_be_bytes());
-        hash.update(rule.as_bytes());
-        hash.update(ordinal.to_be_bytes());
-        Self(hex::encode(&hash.finalize()[..16]))
-    }
-}
-
-/// An item on its way to the sinks; one line of a line file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ItemRecord {
-    /// Key of the item; sinks recognise duplicates by it.
-    pub key: ItemKey,
-    /// URL of the page that the item came from.
-    pub url: String,
-    /// Name of the rule that emitted the item.
-    pub rule: String,
-    /// Name of the item's schema.
-    pub schema: String,
-    /// Run that the item belongs to.
-    pub run: Run,
-    /// Time at which the page was fetched.
-    pub fetched_at: UnixMillis,
-    /// The item as the rule wrote it.
-    pub item: Box<serde_json::value::RawValue>,
 }
 
 /// Reason why a rule gave up on a page. If the host ends the rule's call, the reason is a [`Kill`].

@@ -15,6 +15,7 @@ pub mod frontier;
 pub mod guest_text;
 pub mod headers;
 pub mod id;
+mod item;
 pub mod label;
 pub mod links;
 mod named_settings;

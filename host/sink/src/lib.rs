@@ -29,6 +29,7 @@ pub mod items;
 pub mod lazy;
 pub mod lines;
 pub mod parts;
+mod picked;
 pub mod selection;
 pub mod settings;
 pub mod shared;

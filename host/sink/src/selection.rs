@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::picked::write_picked;
 use super::{Gathering, Sink, SinkError, Written};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
@@ -248,43 +249,19 @@ struct SelectingSink {
     has_warned: bool,
 }
 
-impl SelectingSink {
-    /// Returns an item as the sink gets it. One that is no object stays as it is, because no later try could do better.
-    fn project(&mut self, record: &ItemRecord) -> ItemRecord {
-        if let Some(projected) = self.selection.project(record) {
-            return projected;
-        }
-        if !std::mem::replace(&mut self.has_warned, true) {
-            let url = &record.url;
-            tracing::warn!(
-                url,
-                "an item is no object; it goes to the sink without a choice of fields"
-            );
-        }
-        record.clone()
-    }
-}
-
 #[async_trait]
 impl Sink for SelectingSink {
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
-        let taken = items.iter().enumerate();
-        let taken = taken.filter(|(_, item)| self.selection.takes(&item.schema));
-        let (places, taken): (Vec<usize>, Vec<&ItemRecord>) = taken.unzip();
-        let Some(head) = places.first() else {
-            return Ok(Written::all(items, None));
+        let Self {
+            sink,
+            selection,
+            has_warned,
+        } = self;
+        let pick = |record: &ItemRecord| {
+            let is_taken = selection.takes(&record.schema);
+            is_taken.then(|| projected(selection, has_warned, record))
         };
-        let first = first + *head as u64;
-        let projected = taken.into_iter().map(|item| self.project(item));
-        let projected: Vec<ItemRecord> = projected.collect();
-        let written = self.sink.write(first, &projected).await?;
-        let n_taken = places.len() as u64;
-        let n_items = match written.n_items {
-            0 => 0,
-            n if n < n_taken => places[n as usize] as u64,
-            n => items.len() as u64 + (n - n_taken),
-        };
-        Ok(Written { n_items, ..written })
+        write_picked(&mut **sink, first, items, pick).await
     }
 
     fn is_cancel_safe(&self) -> bool {
@@ -294,6 +271,21 @@ impl Sink for SelectingSink {
     fn gathering(&self) -> Gathering {
         self.sink.gathering()
     }
+}
+
+/// Returns an item as the sink gets it. One that is no object stays as it is, because no later try could do better.
+fn projected(selection: &Selection, has_warned: &mut bool, record: &ItemRecord) -> ItemRecord {
+    if let Some(projected) = selection.project(record) {
+        return projected;
+    }
+    if !std::mem::replace(has_warned, true) {
+        let url = &record.url;
+        tracing::warn!(
+            url,
+            "an item is no object; it goes to the sink without a choice of fields"
+        );
+    }
+    record.clone()
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ fn row(dialect: Dialect, kind: &Kind) -> Row {
         run: Run(0),
         fetched_at: 0,
         item: RawValue::from_string("{}".to_owned()).expect("an empty object is JSON"),
+        change: None,
     };
     Row::new(dialect, &resource, kind, &record, 0).expect("an empty object is a row")
 }

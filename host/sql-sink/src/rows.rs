@@ -229,6 +229,7 @@ pub(crate) mod tests {
             run: Run(run),
             fetched_at: at,
             item: RawValue::from_string(json.to_owned()).unwrap(),
+            change: None,
         }
     }
 

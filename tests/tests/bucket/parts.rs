@@ -47,6 +47,7 @@ fn record(n: u64) -> ItemRecord {
         run: Run(1),
         fetched_at: 7,
         item: RawValue::from_string("{}".to_owned()).expect("it is JSON"),
+        change: None,
     }
 }
 

@@ -210,5 +210,6 @@ fn item(request: &Request) -> ItemRecord {
         run: Run(1),
         fetched_at: 0,
         item: RawValue::from_string(format!("{{\"text\": {:?}}}", "x".repeat(8_000))).unwrap(),
+        change: None,
     }
 }

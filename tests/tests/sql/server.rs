@@ -349,6 +349,7 @@ pub(crate) fn item(n: u64, json: &str) -> ItemRecord {
         run: Run(1),
         fetched_at: n,
         item: serde_json::value::RawValue::from_string(json.to_owned()).expect("an item is JSON"),
+        change: None,
     }
 }
 

@@ -170,6 +170,7 @@ pub(crate) fn item(n: u64, text: &str) -> ItemRecord {
         run: Run(1),
         fetched_at: n,
         item: serde_json::value::RawValue::from_string(json).expect("an item is JSON"),
+        change: None,
     }
 }
 

@@ -193,6 +193,7 @@ fn items(found: &mut Answers) {
             run: Run(2),
             fetched_at: 1_700_000_000_000,
             item: serde_json::value::RawValue::from_string(item.into()).unwrap(),
+            change: None,
         },
         next: ItemPosition {
             resource: ResourceId(3),

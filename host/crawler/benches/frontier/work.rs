@@ -79,6 +79,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         fetched_at: 0,
         item: RawValue::from_string(format!(r#"{{"title":"{}"}}"#, "x".repeat(150)))
             .expect("it is JSON"),
+        change: None,
     };
     Commit {
         claim,

@@ -134,5 +134,6 @@ fn item(n: u32) -> ItemRecord {
         run: Run(1),
         fetched_at: 1_700_000_000_000,
         item: RawValue::from_string(item).expect("it is JSON"),
+        change: None,
     }
 }

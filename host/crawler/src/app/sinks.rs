@@ -365,6 +365,7 @@ mod tests {
             run: Run(1),
             fetched_at: 7,
             item: serde_json::value::RawValue::from_string(r#"{"a":1,"b":2}"#.into()).unwrap(),
+            change: None,
         }
     }
 

@@ -20,6 +20,7 @@ fn item(schema: &str, json: &str) -> ItemRecord {
         run: Run(1),
         fetched_at: 0,
         item: RawValue::from_string(json.to_owned()).unwrap(),
+        change: None,
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
         run: Run(1),
         fetched_at: 7,
         item: serde_json::value::RawValue::from_string(json.into()).unwrap(),
+        change: None,
     }
 }
 

@@ -65,6 +65,7 @@ fn record(n: usize) -> ItemRecord {
         run: Run(1),
         fetched_at: 7,
         item: RawValue::from_string("{}".into()).unwrap(),
+        change: None,
     }
 }
 

@@ -279,6 +279,7 @@ fn items_of_one_life_are_not_among_those_of_another() {
         run: Run(1),
         fetched_at: 1,
         item: serde_json::value::to_raw_value(&()).unwrap(),
+        change: None,
     };
     history.checker.on_items(shard(), &[item(LIFE)]).unwrap();
     let found = history.checker.on_items(shard(), &[item(LIFE), item(4)]);
