@@ -34,23 +34,23 @@ pub struct NamedSink {
 }
 
 /// Runs until `no_more` is cancelled and no item waits for any sink, or each sink is gone for good. Returns true if
-/// all sinks have all items.
+/// all sinks have all items. It may be called again if there are more.
 ///
 /// After the crawl was told to stop, a failing sink is not tried again, no write begins after [`STOP_GRACE`], and a
 /// cancel-safe one is given up then.
 pub(super) async fn drain(
     shared: &Shared,
-    sinks: Vec<NamedSink>,
+    sinks: &mut [NamedSink],
     no_more: &CancellationToken,
     stop: &CancellationToken,
 ) -> bool {
     let wakes: Vec<Notify> = sinks.iter().map(|_| Notify::new()).collect();
     let is_gone = &CancellationToken::new();
     let is_over = &CancellationToken::new();
-    let deliveries = sinks.into_iter().zip(&wakes).map(move |(sink, wake)| {
+    let deliveries = sinks.iter_mut().zip(&wakes).map(move |(sink, wake)| {
         let delivery = SinkDelivery {
             shared,
-            name: sink.name,
+            name: sink.name.clone(),
             wake,
             no_more,
             stop,
@@ -59,7 +59,7 @@ pub(super) async fn drain(
             n_known: 0,
             last_error: None,
         };
-        delivery.run(sink.sink)
+        delivery.run(&mut *sink.sink)
     });
     tokio::select! {
         biased;
@@ -110,7 +110,7 @@ struct SinkDelivery<'a> {
 
 impl SinkDelivery<'_> {
     /// Returns true if all items were delivered.
-    async fn run(mut self, mut sink: Box<dyn Sink>) -> bool {
+    async fn run(mut self, sink: &mut dyn Sink) -> bool {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));

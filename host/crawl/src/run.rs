@@ -1,7 +1,8 @@
 //! One run of one shard, from `root` to nothing left.
 //!
 //! `pages` takes URLs and gives each to a task of its own. Items flow beside it, from the outbox into the sink,
-//! and links to the other shards. The caller of [`run`] decides what its end means.
+//! and links to the other shards. If items are compared, what a complete run has not seen flows into the sinks behind
+//! them. The caller of [`run`] decides what its end means.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Once};
@@ -39,7 +40,11 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
 /// This call is not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
-pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: CancellationToken) -> CrawlEnd {
+pub async fn run_to(
+    parts: CrawlParts,
+    mut sinks: Vec<NamedSink>,
+    stop: CancellationToken,
+) -> CrawlEnd {
     let root_urls = match roots_or_put_back(&parts, &stop).await {
         Ok(root_urls) => root_urls,
         Err(end) => return end,
@@ -102,7 +107,7 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
     };
     let (end, is_drained, is_handed_over, ()) = tokio::join!(
         pages,
-        drain::drain(&shared, sinks, &no_more_items, &cut),
+        drain::drain(&shared, &mut sinks, &no_more_items, &cut),
         links::deliver(&shared, &no_more_items, &gives_up, &cut),
         archived::adopt(&shared, &adopts_no_more),
     );
@@ -111,25 +116,47 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
         // The crawl was told to stop while the sink failed: the items wait for the next opening.
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, None) if !is_delivered => CrawlEnd::Stopped,
-        (CrawlEnd::Finished, None) => finished(&shared, &stop).await,
+        (CrawlEnd::Finished, None) => finished(&shared, &mut sinks, &cut).await,
         (end, _) => end,
     };
+    drop(sinks);
     archived::finish(&shared).await;
     end
 }
 
-/// Returns the end of a crawl that has nothing left to fetch or to deliver.
-async fn finished(shared: &Shared, stop: &CancellationToken) -> CrawlEnd {
+/// Returns the end of a crawl that has nothing left to fetch or to deliver, once it has told what is removed, and the sinks
+/// have that too.
+async fn finished(shared: &Shared, sinks: &mut [NamedSink], stop: &CancellationToken) -> CrawlEnd {
     let frontier = &shared.parts.frontier;
     if frontier.counts().due == 0
         && let Err(error) = frontier.check_empty().await
     {
         return CrawlEnd::Frontier(error);
     }
-    match changes::finish(frontier, &shared.parts.log, stop).await {
-        Ok(true) => CrawlEnd::Finished,
+    if frontier.change_totals().is_none() {
+        return CrawlEnd::Finished;
+    }
+    let no_more_items = CancellationToken::new();
+    // Once no sink takes anything any more, removed items would wait for room in the outbox forever.
+    let halt = stop.child_token();
+    let tell = async {
+        let told = changes::finish(frontier, &shared.parts.log, &halt).await;
+        no_more_items.cancel();
+        told
+    };
+    let deliver = async {
+        let is_drained = drain::drain(shared, sinks, &no_more_items, stop).await;
+        halt.cancel();
+        is_drained
+    };
+    let (told, is_drained) = tokio::join!(tell, deliver);
+    if let Some(early) = shared.early_end() {
+        return early;
+    }
+    match told {
+        Ok(true) if is_drained => CrawlEnd::Finished,
         // The next opening of the frontier goes on.
-        Ok(false) => CrawlEnd::Stopped,
+        Ok(_) => CrawlEnd::Stopped,
         Err(error) => CrawlEnd::Frontier(error),
     }
 }

@@ -132,7 +132,7 @@ impl FrontierReader {
             Some(head) if !records::is_known_format(head.format) => Err(FrontierError::Format {
                 shard: self.shard,
                 found: head.format,
-                known: records::FORMAT_WITH_SINKS,
+                known: records::LATEST_FORMAT,
             }),
             head => Ok(head),
         }

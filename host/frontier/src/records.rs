@@ -9,23 +9,18 @@ use crawler_model::crawl::Fingerprint;
 
 mod changes;
 mod convert;
+mod format;
+mod item;
 mod log;
 mod totals;
 
 pub(super) use changes::{ChangeCounts, Comparison, ItemChange, Known, KnownItem};
+pub(super) use format::{
+    FORMAT, FORMAT_WITH_REMOVALS, FORMAT_WITH_SINKS, LATEST_FORMAT, has_positions, is_known_format,
+};
+pub(super) use item::Item;
 pub(super) use log::Line;
 pub(super) use totals::Totals;
-
-/// Format of a database whose items go to the sink in the data root alone.
-pub(super) const FORMAT: u32 = 1;
-/// Format from the time on that another sink was named: each sink has a position and marks of its own. A program that
-/// does not know it would deliver all items to one sink, and has to refuse the database.
-pub(super) const FORMAT_WITH_SINKS: u32 = 2;
-
-/// Returns true for a format that this program reads.
-pub(super) fn is_known_format(format: u32) -> bool {
-    matches!(format, FORMAT | FORMAT_WITH_SINKS)
-}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Head {
@@ -342,16 +337,6 @@ pub(super) struct Suspect {
     /// Number of times that the page entered its rule with nothing else in flight, and did not return.
     #[prost(uint32, tag = "5")]
     pub(super) n_alone: u32,
-}
-
-/// An item that is not at its sink yet.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Item {
-    /// Item record as JSON.
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(super) json: Bytes,
-    #[prost(uint32, tag = "2")]
-    pub(super) plugin: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

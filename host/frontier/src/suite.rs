@@ -8,7 +8,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use prost::Message as _;
 
-use super::records::{FORMAT_WITH_SINKS, Head};
+use super::records::{Head, LATEST_FORMAT};
 use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, HostUpdate, NewRequest, PageResult,
     Take, keys, path_of,
@@ -66,7 +66,7 @@ pub fn new(url: &str) -> NewRequest {
 /// Makes a frontier that is not open look as if a later version had written it.
 pub async fn of_another_format(objects: &Arc<dyn ObjectStore>, shard: ShardId) {
     let head = Head {
-        format: FORMAT_WITH_SINKS + 1,
+        format: LATEST_FORMAT + 1,
         ..Head::default()
     };
     let db = slatedb::Db::builder(path_of(shard), objects.clone())

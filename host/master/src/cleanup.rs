@@ -16,6 +16,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::ShardId;
 use crawler_sink::SinkError;
+use crawler_sink::feed::without_removals;
 use crawler_sink::items::ItemStore;
 
 /// Number of items that are delivered at a time.
@@ -145,7 +146,7 @@ impl DataRootCleanup {
         }
         let marks = in_time(reader.marks()).await?;
         in_time(self.items.settle(shard, marks)).await?;
-        let mut rest = self.items.open_rest(shard, by);
+        let mut rest = without_removals(self.items.open_rest(shard, by));
         let mut waiting = in_time(reader.undelivered()).await?;
         let n = waiting.end - waiting.start;
         while !waiting.is_empty() {

@@ -11,7 +11,7 @@ use super::accept_status::AcceptStatus;
 use super::canonical::canonical;
 pub use super::counts::{Counts, LOST_ROOTS, NO_RULE};
 use super::guest_text::GuestText;
-pub use super::item::{ItemKey, ItemRecord};
+pub use super::item::{GoneItem, ItemKey, ItemRecord};
 pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 pub use super::time::UnixMillis;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::changes::{Change, ToldChange};
+use super::changes::{Change, ItemIdentity, ToldChange};
 use super::crawl::Fingerprint;
 use super::id::{ResourceId, Run};
 use super::time::UnixMillis;
@@ -58,7 +58,53 @@ pub struct ItemRecord {
     pub change: Option<Box<ToldChange>>,
 }
 
+/// Item that a run has not seen any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoneItem {
+    /// Kind and key under which it was known.
+    pub identity: ItemIdentity,
+    /// URL of the page that it came from; empty if that is not known.
+    pub url: String,
+    /// The item as its rule wrote it.
+    pub json: String,
+}
+
 impl ItemRecord {
+    /// Returns the record that tells that a run has not seen an item any more. `at` is the time at which that was found,
+    /// and `number` is that of the change.
+    ///
+    /// # Errors
+    ///
+    /// The text of the item is no JSON.
+    pub fn removal(
+        gone: GoneItem,
+        run: Run,
+        at: UnixMillis,
+        number: u64,
+    ) -> Result<Self, serde_json::Error> {
+        let GoneItem {
+            identity,
+            url,
+            json,
+        } = gone;
+        Ok(Self {
+            key: ItemKey(hex::encode(identity.name().0)),
+            url,
+            rule: String::new(),
+            schema: identity.kind,
+            run,
+            fetched_at: at,
+            item: serde_json::value::RawValue::from_string(json)?,
+            change: Some(Box::new(ToldChange {
+                change: Change::Removed,
+                number,
+                key: identity.key,
+                fields: Vec::new(),
+                old: String::new(),
+            })),
+        })
+    }
+
     /// Returns true if this is no item of the run, but tells that the run has not seen the item any more. Sinks of items
     /// do not get it.
     pub fn is_removal(&self) -> bool {

@@ -7,8 +7,8 @@
 //! has is decided in `app`. Present sinks: [`lines`] (JSON lines in a data root that is a folder), [`parts`] (the same
 //! lines in one that is a bucket), and for the user of `crawler run` [`stream`] (a pipe or file) and [`document`] (a
 //! table or an array in a file). What an operator declares is a [`CheckSink`], such as
-//! [`ExportedLines`](lines::ExportedLines), behind a [`selection`] of items and fields. Sinks of other crates share
-//! [`settings`], [`digest`] and [`fields`], too.
+//! [`ExportedLines`](lines::ExportedLines), behind a [`selection`] of items and fields, and a [`feed`] of items or of their
+//! changes. Sinks of other crates share [`settings`], [`digest`] and [`fields`], too.
 
 use std::error::Error;
 use std::time::Duration;
@@ -24,6 +24,7 @@ use crawler_model::settings::SinkName;
 
 pub mod digest;
 pub mod document;
+pub mod feed;
 pub mod fields;
 pub mod items;
 pub mod lazy;
@@ -36,7 +37,8 @@ pub mod shared;
 pub mod stream;
 pub mod template;
 
-/// Destination of one shard's items. One task writes to it.
+/// Destination of one shard's items. One task writes to it. Whether the items that were told as removed are among them is
+/// decided by the [`feed`] in front of it.
 #[async_trait]
 pub trait Sink: Send {
     /// Writes items, the first of which has the number `first` in the outbox. Those that the result counts are durable

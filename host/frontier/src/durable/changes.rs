@@ -79,7 +79,7 @@ impl Inner {
         let led_to = commit.result.final_url.as_ref();
         let page = led_to.unwrap_or(&commit.claim.request);
         let identities = keys.identities(page, items);
-        for (identity, item) in identities.into_iter().zip(items) {
+        for (place, (identity, item)) in identities.into_iter().zip(items).enumerate() {
             let name = identity.name();
             let known = compared.latest.get(&name).or_else(|| in_batch.get(&name));
             let known = match known {
@@ -89,12 +89,13 @@ impl Inner {
             compared.n_lacking_key += u64::from(identity.lacks_key);
             let is_repeated = known.as_ref().is_some_and(|known| known.run == self.run);
             compared.n_repeated += u64::from(is_repeated);
-            let (json, digest) = (item.item.get(), ItemDigest::of(item.item.get()));
+            let (json, url) = (item.item.get(), &item.url);
+            let digest = ItemDigest::of(json);
             let item = match known {
                 None => {
-                    let item = content(&identity, json);
+                    let item = content(&identity, url, json);
                     let change = self.change(Change::Added, identity, json);
-                    compared.changes.push(change);
+                    compared.changes.push((place, change));
                     Some(item)
                 }
                 Some(known) if known.digest == digest => {
@@ -102,18 +103,19 @@ impl Inner {
                     known.item
                 }
                 Some(known) => {
-                    let item = content(&identity, json);
+                    let item = content(&identity, url, json);
                     let before = match known.item {
                         Some(item) => item,
                         None => self.known_item(generation, name).await?,
                     };
                     let difference = Difference::between(&before.json, json);
                     let Difference { fields, old } = difference.bounded(OLD_MAX);
-                    compared.changes.push(ItemChange {
+                    let change = ItemChange {
                         fields,
                         old,
                         ..self.change(Change::Changed, identity, json)
-                    });
+                    };
+                    compared.changes.push((place, change));
                     Some(item)
                 }
             };
@@ -172,8 +174,9 @@ impl Inner {
 }
 
 /// Returns what is stored of an item from now on.
-fn content(identity: &ItemIdentity, json: &str) -> records::KnownItem {
+fn content(identity: &ItemIdentity, url: &str, json: &str) -> records::KnownItem {
     records::KnownItem {
+        url: url.to_owned(),
         kind: identity.kind.clone(),
         key: identity.key.clone(),
         json: json.to_owned(),

@@ -184,6 +184,9 @@ impl Inner {
             earlier_death,
         };
         let mut state = self.state();
+        if let Some(compared) = &compared {
+            state.tell_items(compared, &mut commit.result.items);
+        }
         let committed = state.commit(
             commit,
             new_links,

@@ -270,7 +270,7 @@ fn check_head(head: &records::Head, options: &OpenOptions) -> Result<(), Frontie
         return Err(FrontierError::Format {
             shard,
             found: head.format,
-            known: records::FORMAT_WITH_SINKS,
+            known: records::LATEST_FORMAT,
         });
     }
     if head.cluster != options.cluster {

@@ -107,7 +107,8 @@ impl Inner {
             let mut state = self.state();
             let state = &mut *state;
             if !sinks.is_only_lines() {
-                state.head.format = records::FORMAT_WITH_SINKS;
+                let format = &mut state.head.format;
+                *format = (*format).max(records::FORMAT_WITH_SINKS);
             }
             let (head, last) = (&state.head, &mut state.last);
             for (sink, n) in state.outbox.set_sinks(sinks, head, last, &mut batch) {
@@ -144,8 +145,7 @@ impl Inner {
         {
             let record: records::Item = self.decode(&value, "item")?;
             n_bytes += record.json.len();
-            let item = serde_json::from_slice(&record.json);
-            items.push(item.map_err(|e| self.damaged(format!("an item is not JSON: {e}")))?);
+            items.push(record.read().map_err(|why| self.damaged(why))?);
         }
         Ok(items)
     }

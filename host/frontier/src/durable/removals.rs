@@ -1,15 +1,15 @@
 //! Items that a complete run has not seen: each is told as removed, and known no more.
 //!
 //! They are looked for in pieces. The batch of a piece has its changes, the end of what was known, and the place at which
-//! the next piece begins, so that a call that was cut off, or a crash, leaves none out and tells none twice.
+//! the next piece begins, so that a call that was cut off, or a crash, leaves none out and tells none twice. If there is
+//! a sink beside the one in the data root, the batch puts them into the outbox too, within its bound: a sink may want
+//! changes, and gets each removed item behind all items of the run.
 
-use bytes::Bytes;
 use slatedb::WriteBatch;
 use tokio_util::sync::CancellationToken;
 
 use super::inner::Inner;
 use crate::{FrontierError, keys, records};
-use crawler_model::changes::{Change, ItemChange};
 
 /// Number of known items that one batch looks at.
 const MAX_KNOWN: usize = 1_024;
@@ -28,10 +28,26 @@ impl Inner {
             if stop.is_cancelled() {
                 return Ok(false);
             }
+            if self.must_wait_for_sinks() {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => {}
+                    () = self.take_changed.notified() => {}
+                }
+                self.check()?;
+                continue;
+            }
             self.tell_some_removed(MAX_KNOWN).await?;
         }
         self.settle().await?;
         Ok(true)
+    }
+
+    /// Returns true if the outbox has no room for removed items at present.
+    fn must_wait_for_sinks(&self) -> bool {
+        let state = self.state();
+        let outbox = &state.outbox;
+        !outbox.is_for_lines_alone() && outbox.is_full(&state.last)
     }
 
     /// Returns true if nothing is left to tell.
@@ -84,28 +100,11 @@ impl Inner {
             last = Some(key);
         }
         drop(found);
-        if let Some(comparison) = &mut self.state().comparison {
-            for item in removed {
-                let change = ItemChange {
-                    change: Change::Removed,
-                    key: item.key,
-                    kind: item.kind,
-                    run: self.run,
-                    fields: Vec::new(),
-                    old: item.json,
-                    item: String::new(),
-                };
-                comparison.push(change, &mut batch);
-            }
-            match last {
-                Some(last) => comparison.counts.cursor = keys::after(&last),
-                None => {
-                    comparison.counts.is_complete = true;
-                    comparison.counts.cursor = Bytes::new();
-                }
-            }
-            comparison.put_counts(&mut batch);
-        }
+        let next = last.map(|last| keys::after(&last));
+        let noted = self
+            .state()
+            .note_removals(removed, next, self.plugin, &mut batch);
+        noted.map_err(|why| self.damaged(why))?;
         self.write(&guard, batch, 0).await.map(drop)
     }
 }

@@ -32,6 +32,7 @@ mod sinks;
 mod statistics;
 mod suspects;
 mod sweep;
+mod told_items;
 
 fn shard() -> ShardId {
     ShardId::only(ResourceId(7))

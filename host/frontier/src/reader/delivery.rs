@@ -63,7 +63,7 @@ impl FrontierReader {
         let head = self.head().await?.unwrap_or_default();
         let last = self.last_batch().await?;
         let (first, next) = (last.outbox_first, last.outbox_next);
-        if head.format != records::FORMAT_WITH_SINKS {
+        if !records::has_positions(head.format) {
             return Ok(([(SinkName::lines(), first)].into(), next));
         }
         let mut positions = BTreeMap::new();
@@ -77,7 +77,7 @@ impl FrontierReader {
         Ok((positions, next))
     }
 
-    /// Returns the items with these numbers.
+    /// Returns the items with these numbers. Among them are those that were told as removed, which no sink of items gets.
     pub async fn items(&self, places: Range<u64>) -> Result<Vec<ItemRecord>, FrontierError> {
         let mut items = Vec::new();
         let mut found = self
@@ -90,8 +90,7 @@ impl FrontierReader {
     }
 
     fn decoded(&self, record: &records::Item) -> Result<ItemRecord, FrontierError> {
-        let item = serde_json::from_slice(&record.json);
-        item.map_err(|e| self.damaged(format!("an item does not decode: {e}")))
+        record.read().map_err(|why| self.damaged(why))
     }
 
     pub(super) async fn last_batch(&self) -> Result<records::Batch, FrontierError> {

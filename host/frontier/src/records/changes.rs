@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use prost::Message;
 
-use crawler_model::changes::{self, Change, ChangeTotals, ItemDigest};
+use crawler_model::changes::{self, Change, ChangeTotals, ItemDigest, ItemIdentity};
+use crawler_model::crawl::GoneItem;
 use crawler_model::id::Run;
 
 /// Comparison of the items of a run. There is no record while items are not compared.
@@ -71,6 +72,9 @@ pub(crate) struct KnownItem {
     /// The item as its rule wrote it.
     #[prost(string, tag = "3")]
     pub(crate) json: String,
+    /// URL of the page that it came from; empty in records of earlier versions.
+    #[prost(string, tag = "4")]
+    pub(crate) url: String,
 }
 
 /// Change of an item. Its run is in its key.
@@ -89,6 +93,22 @@ pub(crate) struct ItemChange {
     old: String,
     #[prost(string, tag = "6")]
     item: String,
+}
+
+/// Change of an item in the outbox. Kind, run and content are those of the item.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ToldChange {
+    /// Kind of the change, as an index into `Change::ALL`.
+    #[prost(uint32, tag = "1")]
+    change: u32,
+    #[prost(uint64, tag = "2")]
+    number: u64,
+    #[prost(string, tag = "3")]
+    key: String,
+    #[prost(string, repeated, tag = "4")]
+    fields: Vec<String>,
+    #[prost(string, tag = "5")]
+    old: String,
 }
 
 impl Known {
@@ -121,11 +141,8 @@ impl From<changes::ItemChange> for ItemChange {
 impl ItemChange {
     /// Returns the change, which is of this run. The error tells what is wrong with the record.
     pub(crate) fn of_run(self, run: Run) -> Result<changes::ItemChange, String> {
-        let place = usize::try_from(self.change).unwrap_or(usize::MAX);
-        let change = Change::ALL.get(place).copied();
-        let change = change.ok_or_else(|| format!("there is no change {place} of an item"))?;
         Ok(changes::ItemChange {
-            change,
+            change: change_at(self.change)?,
             key: self.key,
             kind: self.kind,
             run,
@@ -134,6 +151,52 @@ impl ItemChange {
             item: self.item,
         })
     }
+}
+
+impl From<&changes::ToldChange> for ToldChange {
+    fn from(told: &changes::ToldChange) -> Self {
+        Self {
+            change: told.change as u32,
+            number: told.number,
+            key: told.key.clone(),
+            fields: told.fields.clone(),
+            old: told.old.clone(),
+        }
+    }
+}
+
+impl ToldChange {
+    /// Returns the change. The error tells what is wrong with the record.
+    pub(crate) fn read(self) -> Result<changes::ToldChange, String> {
+        Ok(changes::ToldChange {
+            change: change_at(self.change)?,
+            number: self.number,
+            key: self.key,
+            fields: self.fields,
+            old: self.old,
+        })
+    }
+}
+
+impl From<KnownItem> for GoneItem {
+    fn from(item: KnownItem) -> Self {
+        Self {
+            identity: ItemIdentity {
+                kind: item.kind,
+                key: item.key,
+                lacks_key: false,
+            },
+            url: item.url,
+            json: item.json,
+        }
+    }
+}
+
+/// Returns the kind of a change by its number in records.
+fn change_at(place: u32) -> Result<Change, String> {
+    let all = Change::ALL;
+    let change = all.into_iter().find(|change| *change as u32 == place);
+    change.ok_or_else(|| format!("there is no change {place} of an item"))
 }
 
 impl From<&ChangeCounts> for ChangeTotals {
@@ -154,6 +217,23 @@ impl From<&ChangeCounts> for ChangeTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_change_of_an_item_comes_back_as_it_was_stored() {
+        let told = changes::ToldChange {
+            change: Change::Changed,
+            number: 7,
+            key: "978-1".to_owned(),
+            fields: vec!["price".to_owned()],
+            old: r#"{"price":1}"#.to_owned(),
+        };
+        assert_eq!(ToldChange::from(&told).read(), Ok(told));
+        let later = ToldChange {
+            change: 3,
+            ..ToldChange::default()
+        };
+        assert_eq!(later.read().unwrap_err(), "there is no change 3 of an item");
+    }
 
     #[test]
     fn kinds_of_changes_keep_their_numbers() {

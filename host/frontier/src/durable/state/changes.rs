@@ -9,7 +9,8 @@ use slatedb::WriteBatch;
 
 use super::State;
 use crate::{keys, records};
-use crawler_model::changes::{Change, ItemChange, ItemDigest, ItemKeys, ItemName};
+use crawler_model::changes::{Change, ItemChange, ItemDigest, ItemKeys, ItemName, ToldChange};
+use crawler_model::crawl::{GoneItem, ItemRecord};
 use crawler_model::id::Run;
 
 /// Comparison of the items of the present run.
@@ -38,8 +39,8 @@ pub(in crate::durable) type LatestItems = HashMap<ItemName, Latest>;
 pub(in crate::durable) struct Compared {
     /// Items that are known from now on.
     pub(in crate::durable) latest: LatestItems,
-    /// Changes in their order.
-    pub(in crate::durable) changes: Vec<ItemChange>,
+    /// Changes in their order, each with the place of its item among those of the page.
+    pub(in crate::durable) changes: Vec<(usize, ItemChange)>,
     pub(in crate::durable) n_unchanged: u64,
     pub(in crate::durable) n_repeated: u64,
     pub(in crate::durable) n_lacking_key: u64,
@@ -82,6 +83,26 @@ impl State {
         }
     }
 
+    /// Gives the items of a page what has changed of them, if there is a sink that may want it. The changes have the
+    /// numbers under which [`note_changes`](Self::note_changes) stores them in the same batch.
+    pub(in crate::durable) fn tell_items(&self, compared: &Compared, items: &mut [ItemRecord]) {
+        let Some(comparison) = &self.comparison else {
+            return;
+        };
+        if self.outbox.is_for_lines_alone() {
+            return;
+        }
+        for ((place, change), number) in compared.changes.iter().zip(comparison.counts.next..) {
+            items[*place].change = Some(Box::new(ToldChange {
+                change: change.change,
+                number,
+                key: change.key.clone(),
+                fields: change.fields.clone(),
+                old: change.old.clone(),
+            }));
+        }
+    }
+
     /// Adds the changes of a page's items to the batch of the page, which was applied already.
     pub(in crate::durable) fn note_changes(
         &mut self,
@@ -101,7 +122,7 @@ impl State {
                 batch.put(key, item.encode_to_vec());
             }
         }
-        for change in std::mem::take(&mut compared.changes) {
+        for (_, change) in std::mem::take(&mut compared.changes) {
             comparison.push(change, batch);
         }
         let counts = &mut comparison.counts;
@@ -110,5 +131,52 @@ impl State {
         counts.lacking_key += compared.n_lacking_key;
         counts.n_items = n_items;
         comparison.put_counts(batch);
+    }
+
+    /// Adds items to a batch that this run has not seen, as changes, and for the sinks if there is one that may want them.
+    /// `cursor` is the key at which the next piece begins; after the last piece it is `None`. The error tells which item
+    /// is damaged; nothing is changed then.
+    pub(in crate::durable) fn note_removals(
+        &mut self,
+        removed: Vec<records::KnownItem>,
+        cursor: Option<Bytes>,
+        plugin: u32,
+        batch: &mut WriteBatch,
+    ) -> Result<(), String> {
+        let Some(comparison) = &mut self.comparison else {
+            return Ok(());
+        };
+        let mut told = Vec::new();
+        if !self.outbox.is_for_lines_alone() {
+            let at = self.time.to_wall(self.time.latest());
+            for (item, number) in removed.iter().zip(comparison.counts.next..) {
+                let gone = GoneItem::from(item.clone());
+                let record = ItemRecord::removal(gone, self.run, at, number);
+                let damage =
+                    |error: serde_json::Error| format!("item {} is no JSON: {error}", item.key);
+                told.push(record.map_err(damage)?);
+            }
+        }
+        for item in removed {
+            let change = ItemChange {
+                change: Change::Removed,
+                key: item.key,
+                kind: item.kind,
+                run: self.run,
+                fields: Vec::new(),
+                old: item.json,
+                item: String::new(),
+            };
+            comparison.push(change, batch);
+        }
+        comparison.counts.is_complete = cursor.is_none();
+        comparison.counts.cursor = cursor.unwrap_or_default();
+        comparison.put_counts(batch);
+        if !told.is_empty() && self.head.format < records::FORMAT_WITH_REMOVALS {
+            self.head.format = records::FORMAT_WITH_REMOVALS;
+            batch.put(keys::HEAD, self.head.encode_to_vec());
+        }
+        self.outbox.push(told, plugin, &mut self.last, batch);
+        Ok(())
     }
 }

@@ -104,7 +104,7 @@ impl Outbox {
             let new = Cursor { next, n_bytes: 0 };
             self.cursors.entry(sink.clone()).or_insert(new);
         }
-        self.has_records = head.format == records::FORMAT_WITH_SINKS;
+        self.has_records = records::has_positions(head.format);
         if self.has_records {
             for (sink, _) in &gone {
                 batch.delete(keys::cursor(sink));
@@ -133,6 +133,11 @@ impl Outbox {
         SinkNames::of(self.cursors.keys().cloned())
     }
 
+    /// Returns true if the sink in the data root is the only one, which gets no changes.
+    pub(in crate::durable) fn is_for_lines_alone(&self) -> bool {
+        self.cursors.keys().all(SinkName::is_lines)
+    }
+
     /// Returns the items that wait for a sink.
     pub(in crate::durable) fn undelivered(
         &self,
@@ -158,12 +163,9 @@ impl Outbox {
         batch: &mut WriteBatch,
     ) {
         for item in items {
-            let json = serde_json::to_vec(&item).expect("a record of texts is JSON");
-            let size = json.len();
-            let record = records::Item {
-                json: json.into(),
-                plugin,
-            };
+            let record = records::Item::new(&item, plugin);
+            let change = record.change.as_ref();
+            let size = record.json.len() + change.map_or(0, prost::Message::encoded_len);
             let sequence = last.outbox_next;
             batch.put(keys::item(sequence), record.encode_to_vec());
             last.outbox_next += 1;

@@ -31,6 +31,17 @@ async fn open_flushing(
     n_runs: u32,
     settings: DurableSettings,
 ) -> Arc<DurableFrontier> {
+    let sinks = SinkNames::default();
+    open_for(objects, run, n_runs, settings, sinks).await
+}
+
+pub(super) async fn open_for(
+    objects: &Arc<InMemory>,
+    run: u64,
+    n_runs: u32,
+    settings: DurableSettings,
+    sinks: SinkNames,
+) -> Arc<DurableFrontier> {
     let book = Schema {
         name: "book".into(),
         json_schema: r#"{"x-key": "isbn"}"#.into(),
@@ -41,6 +52,7 @@ async fn open_flushing(
             n_runs,
             keys: ItemKeys::of(&[book]),
         },
+        sinks,
         ..open_options(&frontiers, run).await
     };
     Arc::new(frontiers.open(open_options).await.unwrap())
@@ -55,7 +67,7 @@ fn book(claim: &Claim, json: &str) -> ItemRecord {
 }
 
 /// Crawls what is left of a run whose pages have these books.
-async fn crawl_books(durable: &Arc<DurableFrontier>, pages: &[(&str, &[&str])]) {
+pub(super) async fn crawl_books(durable: &Arc<DurableFrontier>, pages: &[(&str, &[&str])]) {
     let frontier: Arc<dyn Frontier> = durable.clone();
     let paths: Vec<&str> = pages.iter().map(|(path, _)| *path).collect();
     frontier.seed(urls(&paths)).await.unwrap();
@@ -85,7 +97,10 @@ async fn crawl_run(objects: &Arc<InMemory>, run: u64, n_runs: u32, pages: &[(&st
 }
 
 /// Returns the changes of a run, read in small pages, and its totals. Returns `None` if nothing is kept of them.
-async fn told(objects: &Arc<InMemory>, run: u64) -> Option<(Vec<ItemChange>, ChangeTotals)> {
+pub(super) async fn told(
+    objects: &Arc<InMemory>,
+    run: u64,
+) -> Option<(Vec<ItemChange>, ChangeTotals)> {
     let reader = FrontierReader::open(objects.clone(), shard()).await;
     let reader = reader.unwrap().expect("there is a frontier");
     let (mut changes, mut from) = (Vec::new(), 0);

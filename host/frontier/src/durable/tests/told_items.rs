@@ -1,0 +1,182 @@
+//! Tests of changes on their way to sinks: with the items that have changed, and as removed items behind them.
+
+use tokio_util::sync::CancellationToken;
+
+use super::changes::{crawl_books, open_for, told};
+use super::*;
+use crate::ItemOutbox as _;
+use crate::durable::removals::MAX_REMOVED;
+use crate::records::{FORMAT, FORMAT_WITH_REMOVALS, FORMAT_WITH_SINKS};
+use crawler_model::crawl::ItemRecord;
+
+fn feed() -> SinkName {
+    "feed".parse().unwrap()
+}
+
+/// Opens a frontier that has a sink beside the one in the data root.
+async fn open_with_feed(objects: &Arc<InMemory>, run: u64) -> Arc<DurableFrontier> {
+    let sinks = SinkNames::of([SinkName::lines(), feed()]);
+    open_for(objects, run, 9, settings(), sinks).await
+}
+
+/// Tells what the run has not seen, and returns all that waits for a sink.
+async fn ended(durable: &DurableFrontier, sink: &SinkName) -> Vec<ItemRecord> {
+    let is_told = durable.tell_removed(&CancellationToken::new()).await;
+    assert_eq!(is_told, Ok(true));
+    durable.outbox(sink, 1_000).await.unwrap().items
+}
+
+/// Returns what has changed of items, as lines.
+fn lines(items: &[ItemRecord]) -> Vec<String> {
+    let line = |item: &ItemRecord| match item.change.as_deref() {
+        Some(told) => {
+            let (run, old, json) = (item.run.0, &told.old, item.item.get());
+            let place = format!("{run}.{}", told.number);
+            format!("{place} {} {} {old} {json}", told.change, told.key)
+        }
+        None => format!("as before {}", item.item.get()),
+    };
+    items.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn sinks_get_what_has_changed_and_what_is_gone() {
+    let objects = Arc::new(InMemory::new());
+    let first: &[&str] = &[
+        r#"{"isbn":"a","n":1}"#,
+        r#"{"isbn":"b"}"#,
+        r#"{"isbn":"c"}"#,
+    ];
+    let durable = open_with_feed(&objects, 1).await;
+    crawl_books(&durable, &[("1", first)]).await;
+    let items = ended(&durable, &feed()).await;
+    assert_eq!(durable.inner.state().head.format, FORMAT_WITH_SINKS);
+    durable.close().await.unwrap();
+    let second: &[&str] = &[r#"{"isbn":"b"}"#, r#"{"isbn":"a","n":2}"#];
+    let durable = open_with_feed(&objects, 2).await;
+    crawl_books(&durable, &[("2", second)]).await;
+    let all = ended(&durable, &feed()).await;
+    assert_eq!(lines(&all[..3]), lines(&items), "they still wait");
+    let expected = [
+        r#"1.0 added a  {"isbn":"a","n":1}"#,
+        r#"1.1 added b  {"isbn":"b"}"#,
+        r#"1.2 added c  {"isbn":"c"}"#,
+        r#"as before {"isbn":"b"}"#,
+        r#"2.0 changed a {"n":1} {"isbn":"a","n":2}"#,
+        r#"2.1 removed c  {"isbn":"c"}"#,
+    ];
+    assert_eq!(lines(&all), expected);
+    let removed = &all[5];
+    assert!(removed.is_removal() && removed.fetched_at >= all[4].fetched_at);
+    assert_eq!((&*removed.schema, &removed.url), ("book", &all[2].url));
+    // A program that knows no removed items would deliver this one.
+    assert_eq!(durable.inner.state().head.format, FORMAT_WITH_REMOVALS);
+    durable.close().await.unwrap();
+    // What is stored is what was in memory.
+    let again = open_with_feed(&objects, 2).await;
+    assert_eq!(lines(&ended(&again, &feed()).await), expected);
+}
+
+#[tokio::test]
+async fn the_sink_in_the_data_root_alone_needs_no_changes() {
+    let objects = Arc::new(InMemory::new());
+    for (run, books) in [(1, &[r#"{"isbn":"a"}"#][..]), (2, &[][..])] {
+        let sinks = SinkNames::default();
+        let durable = open_for(&objects, run, 9, settings(), sinks).await;
+        crawl_books(&durable, &[("1", books)]).await;
+        let items = ended(&durable, &SinkName::lines()).await;
+        assert_eq!(lines(&items), [r#"as before {"isbn":"a"}"#]);
+        assert_eq!(durable.inner.state().head.format, FORMAT);
+        durable.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_crash_among_the_removed_items_puts_each_into_the_outbox_once() {
+    let objects = Arc::new(InMemory::new());
+    let books: Vec<String> = (0..40).map(|n| format!(r#"{{"isbn":"{n:02}"}}"#)).collect();
+    let books: Vec<&str> = books.iter().map(String::as_str).collect();
+    let durable = open_with_feed(&objects, 1).await;
+    crawl_books(&durable, &[("1", &books)]).await;
+    ended(&durable, &feed()).await;
+    durable.close().await.unwrap();
+    let mut durable = open_with_feed(&objects, 2).await;
+    crawl_books(&durable, &[("1", &books[..1])]).await;
+    for _ in 0..3 {
+        durable.inner.tell_some_removed(7).await.unwrap();
+        // The next process has the last piece, or has it not.
+        durable = open_with_feed(&objects, 2).await;
+    }
+    let items = ended(&durable, &feed()).await;
+    let removed: Vec<(u64, &str)> = items
+        .iter()
+        .filter(|item| item.is_removal())
+        .filter_map(|item| item.change.as_deref())
+        .map(|told| (told.number, told.key.as_str()))
+        .collect();
+    durable.close().await.unwrap();
+    let (listed, _) = told(&objects, 2).await.unwrap();
+    let listed = (0..).zip(listed.iter().map(|change| change.key.as_str()));
+    assert_eq!(removed, listed.collect::<Vec<(u64, &str)>>());
+    assert_eq!(removed.len(), 39);
+}
+
+/// Delivers all that waits for the sinks, and returns how much it was.
+async fn clear(durable: &DurableFrontier, sinks: &SinkNames) -> usize {
+    let mut n_items = 0;
+    for sink in sinks.iter() {
+        let batch = durable.outbox(sink, 1_000).await.unwrap();
+        n_items = batch.items.len();
+        durable.clear_outbox(sink, batch.end, None).await.unwrap();
+    }
+    n_items
+}
+
+#[tokio::test]
+async fn removed_items_wait_for_room_in_the_outbox() {
+    const N_BOOKS: usize = 200;
+    const MAX_ITEMS: usize = 10;
+    let objects = Arc::new(InMemory::new());
+    let small = || DurableSettings {
+        max_outbox_items: MAX_ITEMS,
+        ..settings()
+    };
+    let sinks = SinkNames::of([SinkName::lines(), feed()]);
+    let books = (0..N_BOOKS).map(|n| format!(r#"{{"isbn":"{n}"}}"#));
+    let books: Vec<String> = books.collect();
+    let books: Vec<&str> = books.iter().map(String::as_str).collect();
+    let durable = open_for(&objects, 1, 9, small(), sinks.clone()).await;
+    crawl_books(&durable, &[("1", &books)]).await;
+    durable.settle().await.unwrap();
+    assert_eq!(clear(&durable, &sinks).await, N_BOOKS);
+    durable.close().await.unwrap();
+    let durable = open_for(&objects, 2, 9, small(), sinks.clone()).await;
+    crawl_books(&durable, &[("1", &[])]).await;
+    // Without room, a stop ends the call.
+    let stop = CancellationToken::new();
+    let stopped = async {
+        while durable.n_undelivered() == 0 {
+            durable.outbox_changed().await;
+        }
+        stop.cancel();
+    };
+    let (is_told, ()) = tokio::join!(durable.tell_removed(&stop), stopped);
+    assert_eq!(is_told, Ok(false));
+    let stop = CancellationToken::new();
+    let deliver = async {
+        let mut n_removed = 0;
+        loop {
+            let n_waiting = durable.n_undelivered() as usize;
+            assert!(n_waiting < MAX_ITEMS + MAX_REMOVED, "{n_waiting}");
+            n_removed += clear(&durable, &sinks).await;
+            if n_removed == N_BOOKS {
+                return;
+            }
+            durable.outbox_changed().await;
+        }
+    };
+    let both = async { tokio::join!(durable.tell_removed(&stop), deliver) };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), both).await;
+    assert_eq!(in_time.expect("all are told").0, Ok(true));
+    durable.close().await.unwrap();
+}
