@@ -18,7 +18,7 @@ use crawler_model::event::Event;
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_model::resource::{Resource, ResourceSpec, SettingError};
-use crawler_model::settings::{ArchiveForm, SinkName, SinkNames};
+use crawler_model::settings::{ArchiveForm, SinkName};
 use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_sink::items::ItemStore;
@@ -47,6 +47,7 @@ mod run_diff;
 mod run_history;
 mod runs;
 mod schedules;
+mod sinks;
 pub mod statistics;
 
 pub use asked::Asked;
@@ -72,6 +73,8 @@ pub struct ControlParts {
     pub items: Arc<dyn ItemStore>,
     /// Sinks that the config file declares, beside the one in the data root.
     pub sinks: Vec<SinkName>,
+    /// Those of them that need the changes of a resource.
+    pub change_sinks: Vec<SinkName>,
     /// Check of pushed plugins.
     pub admission: Arc<dyn Admit>,
     /// Issuer of resource ids.
@@ -216,31 +219,6 @@ impl Control {
             return Ok(candidates);
         }
         lists::candidates(&self.parts.catalog, self.parts.strategy).await
-    }
-
-    /// Refuses names of sinks that are not declared here, unless the resource has had them before: workers tell what
-    /// they lack.
-    fn check_sinks(
-        &self,
-        spec: &ResourceSpec,
-        present: Option<&ResourceSpec>,
-    ) -> Result<(), ControlError> {
-        let before = present.map(|spec| spec.crawl.sink_names());
-        let is_known = |name: &SinkName| {
-            let has_had = before.as_ref().is_some_and(|names| names.contains(name));
-            name.is_lines() || has_had || self.parts.sinks.contains(name)
-        };
-        let names = spec.crawl.sink_names();
-        let Some(unknown) = names.iter().find(|name| !is_known(name)) else {
-            return Ok(());
-        };
-        let declared = SinkNames::of(self.parts.sinks.iter().cloned().chain([SinkName::lines()]));
-        Err(ControlError::Invalid {
-            field: "crawl.sinks",
-            why: format!(
-                "setting sink names {unknown}, which is not declared; there are {declared}; add [sink.{unknown}] to the config files of masters and workers"
-            ),
-        })
     }
 
     /// Refuses values that no interface should have let through, and those above this master's ceilings.

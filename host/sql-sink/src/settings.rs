@@ -18,6 +18,8 @@ pub struct SqlSettings {
     pub others: BTreeMap<String, TableTemplate>,
     /// Fields by which rows of a kind are identified in all runs. Without them, each item of each run is a row.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// True if each kind has a second table with a row for each version of an item. The resource has to tell changes.
+    pub history: bool,
     /// Largest number of items of a transaction.
     pub batch_items: usize,
     /// Size of the items of a transaction, in bytes. A transaction with one item may be larger.
@@ -38,6 +40,7 @@ impl Default for SqlSettings {
             reject_table: template("crawler_rejects"),
             others: BTreeMap::new(),
             keys: BTreeMap::new(),
+            history: false,
             batch_items: 1_000,
             batch_bytes: 8 << 20,
             max_wait: Duration::from_secs(1),
@@ -48,6 +51,12 @@ impl Default for SqlSettings {
 }
 
 impl SqlSettings {
+    /// Returns the default template of the tables of changes.
+    pub fn change_table() -> TableTemplate {
+        let template = "{resource}_{kind}_changes".parse();
+        template.expect("the template of this file is one")
+    }
+
     /// Checks that all numbers are in their ranges.
     ///
     /// # Errors

@@ -115,15 +115,16 @@ impl MasterNode {
         // Callers wait for their answers. All other parts go on trying by themselves.
         let breaker = BreakerStore::new(catalog.store().clone(), calls.breaker);
         let for_calls = Catalog::new(Arc::new(breaker), catalog.keys().clone());
+        let sinks = &options.config.sinks;
         let control = Arc::new(Control::new(ControlParts {
             election_status,
             catalog: for_calls.clone(),
             data: data.clone(),
             items,
-            sinks: options
-                .config
-                .sinks
+            sinks: sinks.iter().map(|sink| sink.name.clone()).collect(),
+            change_sinks: sinks
                 .iter()
+                .filter(|sink| sink.feed.needs_changes())
                 .map(|sink| sink.name.clone())
                 .collect(),
             admission,

@@ -23,6 +23,7 @@ use crawler_model::plugin::Schema;
 use crawler_model::resource::ResourceSpec;
 use crawler_model::settings::SinkName;
 use crawler_process::clock::SystemClock;
+use crawler_sink::feed::Feed;
 use crawler_sink::items::ItemStore;
 use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
 use crawler_sink::parts::{PartFolders, PartSettings};
@@ -49,6 +50,7 @@ pub(super) fn sinks(
     let declared = file.sinks.iter().map(|config| {
         let sink = DeclaredSink {
             sink: declared_sink(config, file)?,
+            feed: config.feed,
             selection: config.selection.clone(),
             keys: config.keys(),
         };
@@ -195,9 +197,21 @@ fn posts(config: &PostConfig, file: &FileConfig) -> anyhow::Result<WebhookSinks>
     )?)
 }
 
-/// Refuses a resource that names a sink which the config file does not declare.
+/// Refuses a resource of a process without masters that names a sink which the config file does not declare, or which needs
+/// changes.
 pub(super) fn check_names(spec: &ResourceSpec, declared: &[SinkConfig]) -> Result<(), Failure> {
     let names = spec.crawl.sink_names();
+    let needs_changes =
+        |sink: &&SinkConfig| sink.feed.needs_changes() && names.contains(&sink.name);
+    if let Some(sink) = declared.iter().find(needs_changes) {
+        let (resource, name) = (&spec.name, &sink.name);
+        return Err(Failure::new(
+            format!(
+                "resource {resource} names sink {name}, which needs changes, and only clusters compare items"
+            ),
+            format!("leave out what and history of [sink.{name}], or use `crawler up`"),
+        ));
+    }
     let is_declared = |name: &&SinkName| declared.iter().any(|sink| sink.name == **name);
     let mut unknown = names
         .iter()
@@ -241,12 +255,18 @@ struct NamedSinks {
 /// A declared sink, and what it gets of the items.
 struct DeclaredSink {
     sink: Arc<dyn CheckSink>,
+    feed: Feed,
     selection: Selection,
     /// Fields by which rows of a kind are identified.
     keys: BTreeMap<String, Vec<String>>,
 }
 
 impl DeclaredSink {
+    /// Returns the schemas of what the sink gets, by the kinds of items.
+    fn schemas(&self, schemas: &[Schema]) -> Vec<Schema> {
+        self.selection.schemas(&self.feed.schemas(schemas))
+    }
+
     /// Returns the kinds with keys of which the sink gets no items, and the fields of keys that no item declares, each with
     /// its kind. Without schemas, and with one that declares no fields, nobody knows.
     fn unknown_keys(&self, schemas: &[Schema]) -> (Vec<&str>, Vec<String>) {
@@ -254,7 +274,7 @@ impl DeclaredSink {
         if schemas.is_empty() {
             return (kinds, fields);
         }
-        let schemas = self.selection.schemas(schemas);
+        let schemas = self.schemas(schemas);
         for (kind, key) in &self.keys {
             let Some(schema) = schemas.iter().find(|schema| schema.name == *kind) else {
                 kinds.push(kind.as_str());
@@ -278,7 +298,8 @@ impl OpenSinks for NamedSinks {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
         let name = &delivery.sink;
         if name.is_lines() {
-            return self.lines.open(delivery).await;
+            let sink = self.lines.open(delivery).await?;
+            return Ok(Feed::Items.apply(delivery.shard, sink));
         }
         let Some(declared) = self.declared.get(name) else {
             let place = &self.place;
@@ -291,11 +312,12 @@ impl OpenSinks for NamedSinks {
             });
         };
         let delivery = Delivery {
-            schemas: declared.selection.schemas(&delivery.schemas),
+            schemas: declared.schemas(&delivery.schemas),
             ..delivery.clone()
         };
         let sink = declared.sink.open(&delivery).await?;
-        Ok(declared.selection.apply(sink))
+        let sink = declared.selection.apply(sink);
+        Ok(declared.feed.apply(delivery.shard, sink))
     }
 
     fn warnings(&self, delivery: &Delivery) -> Vec<String> {
@@ -303,8 +325,13 @@ impl OpenSinks for NamedSinks {
         let Some(declared) = self.declared.get(name) else {
             return Vec::new();
         };
-        let kinds = declared.selection.unknown_kinds(&delivery.schemas);
-        let fields = declared.selection.unknown_fields(&delivery.schemas);
+        let schemas = declared.feed.schemas(&delivery.schemas);
+        let kinds = declared.selection.unknown_kinds(&schemas);
+        let fields = declared.selection.unknown_fields(&schemas);
+        let lacks_changes = declared.feed.needs_changes() && delivery.spec.crawl.changes() == 0;
+        let of_feed = lacks_changes.then(|| {
+            format!("sink {name} is told nothing of changes: the resource compares no items; set changes, as with --changes 30")
+        });
         let of_kinds = (!kinds.is_empty()).then(|| {
             let kinds = kinds.join(", ");
             format!("sink {name}: the plugin has no kind of items that `only` names: {kinds}")
@@ -324,13 +351,15 @@ impl OpenSinks for NamedSinks {
         });
         let of_selection = of_kinds.into_iter().chain(of_fields);
         let of_keys = keys_of_kinds.into_iter().chain(keys_of_fields);
-        of_selection.chain(of_keys).collect()
+        let warnings = of_feed.into_iter().chain(of_selection);
+        warnings.chain(of_keys).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::changes::{Change, ToldChange};
     use crawler_model::crawl::{ItemKey, ItemRecord};
     use crawler_model::id::{ResourceId, Run};
     use crawler_model::resource::ShardId;
@@ -378,6 +407,7 @@ mod tests {
                 folder: folder.to_owned(),
                 max_file_bytes: 1 << 20,
             },
+            feed: Feed::Items,
             selection: Selection::new(only, fields).unwrap(),
         }
     }
@@ -621,6 +651,62 @@ mod tests {
             ..delivery
         };
         assert!(sinks.warnings(&nothing_known).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_declared_folder_gets_changes_if_its_table_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["data", "out"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let data = DataRoot::open(folder.path().join("data").to_str().unwrap()).unwrap();
+        let out = folder.path().join("out");
+        let text = format!(
+            "[sink.out]\nurl = 'file://{}'\nwhat = 'changes'\nonly = ['kind=book']\nfields = ['change', 'key=isbn']\n",
+            out.display()
+        );
+        let declared = declared(folder.path(), &text);
+        let sinks = sinks(&data, &declared, String::new()).unwrap();
+        let removal = |kind: &str| ItemRecord {
+            change: Some(Box::new(ToldChange {
+                change: Change::Removed,
+                number: 3,
+                key: "978-1".to_owned(),
+                fields: Vec::new(),
+                old: String::new(),
+            })),
+            ..record(kind)
+        };
+        let items = [record("book"), removal("page"), removal("book")];
+        for sink in ["out", "lines"] {
+            let mut sink = sinks.open(&delivery(sink)).await.unwrap();
+            // The files of the data root need no reservation.
+            let mut written = sink.write(0, &items).await.unwrap();
+            if written.n_items == 0 {
+                written = sink.write(0, &items).await.unwrap();
+            }
+            assert_eq!(written.n_items, 3);
+        }
+        let text = std::fs::read_to_string(out.join("7/0/1-0.jsonl")).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let change = r#""item":{"change":"removed","isbn":"978-1"}"#;
+        assert!(text.contains(change), "{text}");
+        let root = folder.path().join("data/items/7/0/1-0.jsonl");
+        let text = std::fs::read_to_string(root).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        // The resource does not compare its items.
+        let [warning] = &sinks.warnings(&delivery("out"))[..] else {
+            panic!("there is one warning");
+        };
+        assert!(
+            warning.starts_with("sink out is told nothing of changes"),
+            "{warning}"
+        );
+        let error = check_names(&spec("lines,out"), &declared.sinks).unwrap_err();
+        assert_eq!(
+            error.what,
+            "resource books names sink out, which needs changes, and only clusters compare items"
+        );
     }
 
     #[test]

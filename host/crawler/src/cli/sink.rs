@@ -11,6 +11,7 @@ use crate::config::{self, FileConfig, SinkConfig};
 use crawler_file_sink::CompactSettings;
 use crawler_model::settings::SinkName;
 use crawler_model::suggest;
+use crawler_sink::feed::Feed;
 
 pub mod compact;
 
@@ -129,6 +130,7 @@ struct Row {
     name: String,
     kind: &'static str,
     place: String,
+    what: &'static str,
     only: Vec<String>,
     fields: Vec<String>,
 }
@@ -140,6 +142,7 @@ impl Row {
             name: SinkName::lines().to_string(),
             kind: "lines",
             place: "the data root".to_owned(),
+            what: shown(Feed::Items),
             only: Vec::new(),
             fields: Vec::new(),
         }
@@ -151,12 +154,13 @@ impl Row {
             name: sink.name.to_string(),
             kind: sink.place.kind(),
             place: sink.place.shown(),
+            what: shown(sink.feed),
             only: only.iter().map(ToString::to_string).collect(),
             fields: fields.iter().map(ToString::to_string).collect(),
         }
     }
 
-    fn cells(self) -> [String; 5] {
+    fn cells(self) -> [String; 6] {
         let all = |texts: Vec<String>| match texts.is_empty() {
             true => "all".to_owned(),
             false => table::plain(&texts.join(",")),
@@ -165,9 +169,19 @@ impl Row {
             self.name,
             self.kind.to_owned(),
             table::plain(&self.place),
+            self.what.to_owned(),
             all(self.only),
             all(self.fields),
         ]
+    }
+}
+
+/// Returns what a sink gets, in a word.
+fn shown(feed: Feed) -> &'static str {
+    match feed {
+        Feed::Items => "items",
+        Feed::History => "history",
+        Feed::Changes => "changes",
     }
 }
 
@@ -177,8 +191,8 @@ pub fn print_list(sinks: &[SinkConfig], is_json: bool) -> anyhow::Result<()> {
     if is_json {
         return table::print_json(&rows.collect::<Vec<Row>>());
     }
-    let rows: Vec<[String; 5]> = rows.map(Row::cells).collect();
-    table::print(["NAME", "KIND", "PLACE", "ONLY", "FIELDS"], &rows)?;
+    let rows: Vec<[String; 6]> = rows.map(Row::cells).collect();
+    table::print(["NAME", "KIND", "PLACE", "WHAT", "ONLY", "FIELDS"], &rows)?;
     Ok(())
 }
 
@@ -225,6 +239,7 @@ mod tests {
                 folder: "/srv/items".into(),
                 max_file_bytes: 1 << 20,
             },
+            feed: Feed::Changes,
             selection: Selection::new(only, fields).unwrap(),
         }
     }
@@ -236,12 +251,16 @@ mod tests {
             "books-only",
             "lines",
             "/srv/items",
+            "changes",
             "kind=book",
             "title,price=preis",
         ];
         assert_eq!(row, expected);
         let row = Row::of_lines().cells();
-        assert_eq!(row, ["lines", "lines", "the data root", "all", "all"]);
+        assert_eq!(
+            row,
+            ["lines", "lines", "the data root", "items", "all", "all"]
+        );
     }
 
     #[test]

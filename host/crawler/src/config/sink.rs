@@ -10,6 +10,7 @@ use url::Url;
 use super::fetch::values::some_bytes;
 use crawler_data::DataPlace;
 use crawler_model::settings::SinkName;
+use crawler_sink::feed::Feed;
 use crawler_sink::lines::LineSettings;
 use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError};
 
@@ -30,6 +31,10 @@ const MAX_SINKS: usize = 32;
 /// Smallest size of a file that may be set: with less there would be a file for each write.
 const MIN_FILE: u64 = 64 << 10;
 
+/// Values of the key `what`.
+const ITEMS: &str = "items";
+const CHANGES: &str = "changes";
+
 /// A sink that resources can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkConfig {
@@ -37,6 +42,8 @@ pub struct SinkConfig {
     pub name: SinkName,
     /// Destination of its items.
     pub place: SinkPlace,
+    /// Whether it gets items, or their changes.
+    pub feed: Feed,
     /// Items that it gets, and their fields.
     pub selection: Selection,
 }
@@ -177,6 +184,7 @@ impl SinkPlace {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SinkTable {
     url: String,
+    what: Option<String>,
     #[serde(default)]
     only: Vec<String>,
     #[serde(default)]
@@ -190,6 +198,7 @@ pub(super) struct SinkTable {
     table: Option<String>,
     reject_table: Option<String>,
     keys: Option<BTreeMap<String, Vec<String>>>,
+    history: Option<bool>,
     batch_items: Option<usize>,
     batch_bytes: Option<String>,
     max_wait: Option<String>,
@@ -232,6 +241,7 @@ impl SinkTable {
         let selection = selection(&self.only, &self.fields);
         let config = SinkConfig {
             name: sink,
+            feed: self.feed().map_err(of_sink)?,
             selection: selection.map_err(|error| of_sink(error.to_string()))?,
             place: place(self, folder).map_err(of_sink)?,
         };
@@ -241,6 +251,30 @@ impl SinkTable {
                 "keys of {kind} have the field {field:?}, which is none of its fields; add it there, or leave it out"
             ))),
         }
+    }
+}
+
+impl SinkTable {
+    /// Returns what the sink gets; an error is the end of a sentence about it.
+    fn feed(&self) -> Result<Feed, String> {
+        let is_history = self.history == Some(true);
+        match self.what.as_deref() {
+            None | Some(ITEMS) if is_history => Ok(Feed::History),
+            None | Some(ITEMS) => Ok(Feed::Items),
+            Some(CHANGES) if is_history => Err(
+                "history is that of items, and what = \"changes\" tells changes; leave out one of them, or declare two sinks".to_owned(),
+            ),
+            Some(CHANGES) if self.keys.is_some() => Err(
+                "keys identify rows of items, and each change is a row of its own; leave out keys".to_owned(),
+            ),
+            Some(CHANGES) => Ok(Feed::Changes),
+            Some(other) => Err(format!("what is \"items\" or \"changes\", not {other:?}")),
+        }
+    }
+
+    /// Returns true if the sink gets changes in the place of items.
+    fn has_changes(&self) -> bool {
+        self.what.as_deref() == Some(CHANGES)
     }
 }
 
@@ -370,6 +404,56 @@ mod tests {
             SinkPlace::Folder { max_file_bytes, .. } => max_file_bytes,
             other => panic!("{other:?} is no folder"),
         }
+    }
+
+    #[test]
+    fn a_sink_gets_items_or_their_changes() {
+        let feed = |text: &str| parse("out", text).map(|config| config.feed);
+        let folder = |line: &str| format!("url = 'file:///srv'\n{line}");
+        let database = |line: &str| format!("url = 'sqlite:items.db'\n{line}");
+        assert_eq!(feed(&folder("")), Ok(Feed::Items));
+        assert_eq!(feed(&folder("what = 'items'")), Ok(Feed::Items));
+        assert_eq!(feed(&folder("what = 'changes'")), Ok(Feed::Changes));
+        assert_eq!(feed(&database("history = false")), Ok(Feed::Items));
+        assert_eq!(feed(&database("history = true")), Ok(Feed::History));
+        for (text, why) in [
+            (
+                folder("what = 'all'"),
+                "what is \"items\" or \"changes\", not \"all\"",
+            ),
+            (
+                folder("history = true"),
+                "history is for a database, and its url names a folder",
+            ),
+            (
+                database("what = 'changes'\nhistory = true"),
+                "history is that of items, and what = \"changes\" tells changes; leave out one of them, or declare two sinks",
+            ),
+            (
+                database("what = 'changes'\nkeys = { book = ['isbn'] }"),
+                "keys identify rows of items, and each change is a row of its own; leave out keys",
+            ),
+        ] {
+            assert_eq!(feed(&text), Err(format!("sink out: {why}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_have_tables_and_subjects_of_their_own() {
+        let place = |text: &str| {
+            let config = parse("out", &format!("{text}\nwhat = 'changes'"));
+            config.unwrap().place
+        };
+        let SinkPlace::Database(database) = place("url = 'sqlite:items.db'") else {
+            panic!("it is a database");
+        };
+        let table = database.settings.table.to_string();
+        assert_eq!(table, "{resource}_{kind}_changes");
+        let SinkPlace::Stream(stream) = place("url = 'nats://n.test'") else {
+            panic!("it is a stream");
+        };
+        let subject = stream.settings.subject.to_string();
+        assert_eq!(subject, "crawler.{resource}.{kind}.changes");
     }
 
     #[test]

@@ -38,6 +38,12 @@ impl Default for NatsSettings {
 }
 
 impl NatsSettings {
+    /// Returns the default template of the subjects of changes.
+    pub fn change_subject() -> SubjectTemplate {
+        let template = "crawler.{resource}.{kind}.changes".parse();
+        template.expect("the template of this file is one")
+    }
+
     /// Checks that all numbers are in their ranges.
     ///
     /// # Errors

@@ -169,7 +169,10 @@ pub(super) fn database(
 }
 
 fn settings(table: SinkTable) -> Result<SqlSettings, String> {
-    let default = SqlSettings::default();
+    let mut default = SqlSettings::default();
+    if table.has_changes() {
+        default.table = SqlSettings::change_table();
+    }
     let template = |key: &str, text: Option<String>, default: TableTemplate| match text {
         Some(text) => {
             let parsed = text.parse::<TableTemplate>();
@@ -193,6 +196,7 @@ fn settings(table: SinkTable) -> Result<SqlSettings, String> {
         reject_table: template("reject-table", table.reject_table, default.reject_table)?,
         others: default.others,
         keys,
+        history: table.history.unwrap_or(default.history),
         batch_items: table.batch_items.unwrap_or(default.batch_items),
         batch_bytes: match batch_bytes.transpose()? {
             Some(n_bytes) => n_bytes as u64,

@@ -41,7 +41,7 @@ impl Kind {
 /// Refuses a key that is for other kinds of sinks. `max-wait` is looked at by kinds that have no use for it.
 pub(super) fn check(table: &SinkTable, kind: Kind) -> Result<(), String> {
     use Kind::{Bucket, Database, Folder, Stream, Webhook};
-    let keys: [(&str, bool, &[Kind]); 25] = [
+    let keys: [(&str, bool, &[Kind]); 26] = [
         ("max-file", table.max_file.is_some(), &[Folder, Bucket]),
         ("format", table.format.is_some(), &[Folder, Bucket, Webhook]),
         ("partition", table.partition.is_some(), &[Folder, Bucket]),
@@ -59,6 +59,7 @@ pub(super) fn check(table: &SinkTable, kind: Kind) -> Result<(), String> {
         ("table", table.table.is_some(), &[Database]),
         ("reject-table", table.reject_table.is_some(), &[Database]),
         ("keys", table.keys.is_some(), &[Database]),
+        ("history", table.history.is_some(), &[Database]),
         (
             "batch-items",
             table.batch_items.is_some(),

@@ -147,7 +147,10 @@ fn secret(table: &SinkTable, folder: &Path) -> Result<Option<Secret>, String> {
 }
 
 fn settings(table: SinkTable) -> Result<NatsSettings, String> {
-    let default = NatsSettings::default();
+    let mut default = NatsSettings::default();
+    if table.has_changes() {
+        default.subject = NatsSettings::change_subject();
+    }
     let template = |key: &str, text: Option<String>, default: SubjectTemplate| match text {
         Some(text) => {
             let parsed = text.parse::<SubjectTemplate>();

@@ -329,6 +329,34 @@ async fn a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_
 }
 
 #[tokio::test]
+async fn a_sink_of_changes_needs_a_resource_that_compares_items() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    let set = |sinks: &'static [&'static str], changes: u32| {
+        move |spec: &mut ResourceSpec| {
+            spec.crawl.sinks = sinks.iter().map(|name| name.parse().unwrap()).collect();
+            spec.crawl.changes = Some(changes);
+        }
+    };
+    let why = "setting sink names feed, which needs changes, and setting changes is 0: the resource would tell it none; set changes, as with --changes 30, or leave out feed";
+    check_refused(
+        bench.update("a", set(&["lines", "feed"], 0)).await,
+        Code::InvalidArgument,
+        why,
+    );
+    bench
+        .update("a", set(&["lines", "feed"], 30))
+        .await
+        .unwrap();
+    check_refused(
+        bench.update("a", set(&["lines", "feed"], 0)).await,
+        Code::InvalidArgument,
+        why,
+    );
+    bench.update("a", set(&["lines"], 0)).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_resource_names_declared_sinks_only() {
     let bench = bench().await;
     bench.add("a").await.unwrap();
@@ -341,7 +369,7 @@ async fn a_resource_names_declared_sinks_only() {
     check_refused(
         bench.update("a", sinks(&["db", "gone"])).await,
         Code::InvalidArgument,
-        "setting sink names gone, which is not declared; there are db, lines; add [sink.gone] to the config files of masters and workers",
+        "setting sink names gone, which is not declared; there are db, feed, lines; add [sink.gone] to the config files of masters and workers",
     );
     let mut other = spec("b", "books");
     sinks(&["gone"])(&mut other);
