@@ -1,7 +1,8 @@
 //! Batches: rows of several tables that are written in one transaction.
 //!
 //! If a row does not fit, the transaction is rolled back, and each half of its rows is written in a transaction of its own,
-//! until those that do not fit are alone. They go to the table of rejected items. This finds a row whatever the moment at
+//! until those that do not fit are alone. They go to the table of rejected items. The version of an item is in the transaction
+//! of its row, and is not kept if the row does not fit. This finds a row whatever the moment at
 //! which the server looks at its constraints, which may be the end of the transaction. If the work ends halfway, the
 //! caller gives all items again, and those that are there stay as they are.
 
@@ -12,6 +13,7 @@ use crawler_model::crawl::ItemRecord;
 use crate::columns::{Kind, Table};
 use crate::connection::{Connection, Value};
 use crate::dialect::Dialect;
+use crate::history::Version;
 use crate::names::Identifier;
 use crate::rows::{Resource, Row, layers};
 use crate::table::prepare;
@@ -21,6 +23,8 @@ use crate::trouble::{Cause, Trouble};
 const PARAMETERS_MAX: usize = 10_000;
 /// Size of the values of a statement, in bytes, at which the next statement begins.
 const STATEMENT_BYTES: u64 = 1 << 20;
+/// Largest number of versions that one statement ends. It compares each row that it finds with all of them.
+const ENDED_MAX: usize = 64;
 
 /// Kinds of items of a resource, and where they go.
 pub(crate) struct Plan {
@@ -87,8 +91,11 @@ impl<'i> Batch<'i> {
         let is_fresh = kinds.all(|(kind, _)| !ready.contains_key(*kind));
         for (kind, _) in &self.rows {
             if !ready.contains_key(*kind) {
-                let table = &plan.kinds[*kind].table;
+                let Kind { table, history, .. } = &plan.kinds[*kind];
                 let stale = prepare(connection, plan.dialect, table).await?;
+                if let Some(history) = history {
+                    prepare(connection, plan.dialect, history).await?;
+                }
                 ready.insert((*kind).to_owned(), stale);
             }
         }
@@ -139,6 +146,7 @@ impl<'i> Batch<'i> {
         // The table is made by those who have rejected items.
         prepare(connection, plan.dialect, &plan.rejects).await?;
         let mut transaction = Transaction::begin(plan.dialect, connection).await?;
+        let rows: Vec<&Row> = rows.iter().collect();
         transaction.insert(&plan.rejects, &[], &rows).await?;
         transaction.commit().await?;
         tracing::warn!(
@@ -186,10 +194,31 @@ impl<'c> Transaction<'c> {
 
     async fn write(&mut self, plan: &Plan, ready: &Ready, part: &Part<'_>) -> Result<(), Trouble> {
         for (kind, rows) in part {
-            let table = &plan.kinds[*kind].table;
-            self.insert(table, &ready[*kind], rows).await?;
+            let Kind { table, history, .. } = &plan.kinds[*kind];
+            let filled = rows.iter().filter(|row| !row.values.is_empty());
+            let filled: Vec<&Row> = filled.collect();
+            self.insert(table, &ready[*kind], &filled).await?;
+            if let Some(history) = history {
+                self.keep_versions(history, rows).await?;
+            }
         }
         self.commit().await
+    }
+
+    /// Ends the versions that rows follow or end, and begins those that rows begin. An item has one row here at most.
+    async fn keep_versions(&mut self, history: &Table, rows: &[Row]) -> Result<(), Trouble> {
+        let versions = rows.iter().filter_map(|row| row.version.as_ref());
+        let mut versions: Vec<&Version> = versions.collect();
+        // Writers that take items in one order do not wait for each other in a circle.
+        versions.sort_by_key(|version| version.key());
+        for ended in versions.chunks(ENDED_MAX) {
+            let (sql, values) = self.dialect.end_versions(history, ended);
+            let done = self.connection.execute(&sql, &values).await;
+            done.map_err(|error| Trouble::of(self.dialect.cause(&error), error))?;
+        }
+        let begun = versions.iter().filter_map(|version| version.row.as_deref());
+        let begun: Vec<&Row> = begun.collect();
+        self.insert(history, &[], &begun).await
     }
 
     async fn commit(&mut self) -> Result<(), Trouble> {
@@ -214,14 +243,15 @@ impl<'c> Transaction<'c> {
         &mut self,
         table: &Table,
         stale: &[String],
-        rows: &[Row],
+        rows: &[&Row],
     ) -> Result<(), Trouble> {
         // Names and parameters come in addition.
         let n_bytes = STATEMENT_BYTES.min(self.connection.max_statement / 2);
         for rows in statements(table, rows, n_bytes) {
             let sql = self.dialect.insert(table, stale, rows.len());
             let values: Vec<&Value> = rows.iter().flat_map(|row| &row.values).collect();
-            let n_bytes = rows.iter().map(Row::n_bytes).sum::<u64>() + sql.len() as u64;
+            let n_bytes: u64 = rows.iter().map(|row| row.n_bytes()).sum();
+            let n_bytes = n_bytes + sql.len() as u64;
             let max_bytes = self.connection.max_statement;
             if n_bytes > max_bytes {
                 let detail = format!(
@@ -237,7 +267,7 @@ impl<'c> Transaction<'c> {
 }
 
 /// Returns the rows of each statement.
-fn statements<'r>(table: &Table, rows: &'r [Row], max_bytes: u64) -> Vec<&'r [Row]> {
+fn statements<'r, 'p>(table: &Table, rows: &'p [&'r Row], max_bytes: u64) -> Vec<&'p [&'r Row]> {
     let max_rows = (PARAMETERS_MAX / table.columns.len()).max(1);
     let mut statements = Vec::new();
     let (mut start, mut n_bytes) = (0, 0);
@@ -276,7 +306,8 @@ mod tests {
     fn statements_end_at_their_bounds() {
         let kind = thing();
         let lengths = |rows: &[Row]| -> Vec<usize> {
-            let statements = statements(&kind.table, rows, STATEMENT_BYTES);
+            let rows: Vec<&Row> = rows.iter().collect();
+            let statements = statements(&kind.table, &rows, STATEMENT_BYTES);
             statements.iter().map(|rows| rows.len()).collect()
         };
         assert_eq!(lengths(&[]), [0; 0]);

@@ -6,6 +6,7 @@ use crawler_sink::fields::{self, Field};
 
 use crate::connection::Value;
 use crate::dialect::Dialect;
+use crate::history;
 use crate::names::{Identifier, TableTemplate};
 
 /// Type of a column, which each server has a name for.
@@ -32,11 +33,18 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    fn own(name: &'static str, kind: ColumnType) -> Self {
+    pub(crate) fn own(name: &'static str, kind: ColumnType) -> Self {
         Self {
             name: Identifier::own(name),
             kind,
             is_nullable: false,
+        }
+    }
+
+    pub(crate) fn nullable(self) -> Self {
+        Self {
+            is_nullable: true,
+            ..self
         }
     }
 }
@@ -59,6 +67,10 @@ pub(crate) struct Table {
     /// Number of columns of the sink.
     pub(crate) n_own: usize,
     pub(crate) upsert: Upsert,
+    /// Column that tells rows apart.
+    pub(crate) key: &'static str,
+    /// Further column with an index.
+    pub(crate) indexed: &'static str,
 }
 
 /// Kind of items: its table, and the fields that columns take.
@@ -69,6 +81,8 @@ pub(crate) struct Kind {
     pub(crate) fields: Vec<String>,
     /// Fields that identify a row. If there are none, the key of the item does.
     pub(crate) key: Vec<String>,
+    /// Table of the versions of items, if the sink keeps them.
+    pub(crate) history: Option<Table>,
 }
 
 impl Kind {
@@ -111,10 +125,19 @@ impl Kind {
                 columns,
                 n_own,
                 upsert: Upsert::Newer,
+                key: "_key",
+                indexed: "_url",
             },
             fields,
             key,
+            history: None,
         }
+    }
+
+    /// Returns the kind with a table of the versions of its items.
+    pub(crate) fn with_history(self) -> Self {
+        let history = Some(history::table(&self.table));
+        Self { history, ..self }
     }
 
     /// Lets columns take NULL that have none among these values of a row, such as those of an item of an earlier version
@@ -128,12 +151,15 @@ impl Kind {
                 has_changed = true;
             }
         }
+        if has_changed && self.history.is_some() {
+            self.history = Some(history::table(&self.table));
+        }
         has_changed
     }
 }
 
 fn own_columns() -> Vec<Column> {
-    let mut columns = vec![
+    vec![
         Column::own("_key", ColumnType::Key),
         Column::own("_resource", ColumnType::Text),
         Column::own("_resource_id", ColumnType::Integer),
@@ -144,12 +170,8 @@ fn own_columns() -> Vec<Column> {
         Column::own("_item", ColumnType::Key),
         Column::own("_first_seen", ColumnType::Time),
         Column::own("_last_seen", ColumnType::Time),
-        Column::own("_rest", ColumnType::Json),
-    ];
-    if let Some(rest) = columns.last_mut() {
-        rest.is_nullable = true;
-    }
-    columns
+        Column::own("_rest", ColumnType::Json).nullable(),
+    ]
 }
 
 /// Returns the table of items that did not fit theirs.
@@ -173,6 +195,8 @@ pub(crate) fn rejects(name: Identifier) -> Table {
         n_own: columns.len(),
         columns,
         upsert: Upsert::First,
+        key: "_key",
+        indexed: "_url",
     }
 }
 

@@ -11,6 +11,7 @@ use crate::columns::{Column, ColumnType, Table, Upsert};
 use crate::names::Identifier;
 
 mod faults;
+mod history;
 mod looks;
 mod marks;
 
@@ -121,29 +122,30 @@ impl Dialect {
         format!("{} {kind}{null}{mark}", self.name(&column.name))
     }
 
-    /// Returns the statements that make a table, with indices on key and URL. They belong into one transaction. `taken` are
-    /// names of indices, which SQLite has once in a database.
+    /// Returns the statements that make a table, with indices on its key and on the other column that has one. They belong
+    /// into one transaction. `taken` are names of indices, which SQLite has once in a database.
     pub(crate) fn create(self, table: &Table, taken: &[String]) -> Vec<String> {
-        let (name, url) = (self.name(&table.name), self.quote("_url"));
+        let (name, indexed) = (self.name(&table.name), self.quote(table.indexed));
         let mut parts: Vec<String> = table.columns.iter().map(|c| self.definition(c)).collect();
-        parts.push(format!("PRIMARY KEY ({})", self.quote("_key")));
-        let index = self.name(&table.name.index("url", taken));
+        parts.push(format!("PRIMARY KEY ({})", self.quote(table.key)));
+        let purpose = table.indexed.trim_start_matches('_');
+        let index = self.name(&table.name.index(purpose, taken));
         let if_absent = "IF NOT EXISTS ";
         let (if_absent, inside, behind, after) = match self {
             Self::Sqlite => {
-                let after = format!("CREATE INDEX {if_absent}{index} ON {name} ({url})");
+                let after = format!("CREATE INDEX {if_absent}{index} ON {name} ({indexed})");
                 (if_absent, None, "", Some(after))
             }
             // It chooses names that are free. If another worker has made the table, nothing else may be done here, because
             // the table would get a second index. Entries of another kind of index may be too large for their page, as a
             // URL has up to 8 KiB.
             Self::Postgres => {
-                let after = format!("CREATE INDEX ON {name} USING hash ({url})");
+                let after = format!("CREATE INDEX ON {name} USING hash ({indexed})");
                 ("", None, "", Some(after))
             }
             Self::MySql => (
                 if_absent,
-                Some(format!("KEY {index} ({url}(255))")),
+                Some(format!("KEY {index} ({indexed}{})", prefix(table))),
                 " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC",
                 None,
             ),
@@ -203,9 +205,12 @@ impl Dialect {
     pub(crate) fn mend_key(self, table: &Table) -> String {
         let index = match self {
             Self::Postgres => String::new(),
-            Self::Sqlite | Self::MySql => self.name(&table.name.index("key", &[])) + " ",
+            Self::Sqlite | Self::MySql => {
+                let purpose = table.key.trim_start_matches('_');
+                self.name(&table.name.index(purpose, &[])) + " "
+            }
         };
-        let (table, key) = (self.name(&table.name), self.quote("_key"));
+        let (table, key) = (self.name(&table.name), self.quote(table.key));
         format!("CREATE UNIQUE INDEX {index}ON {table} ({key})")
     }
 
@@ -233,7 +238,7 @@ impl Dialect {
     }
 
     fn on_conflict(self, table: &Table, stale: &[String]) -> String {
-        let key = self.quote("_key");
+        let key = self.quote(table.key);
         let mut set = match table.upsert {
             Upsert::First => Vec::new(),
             Upsert::Newer => self.assignments(table, stale),
@@ -333,6 +338,16 @@ impl Dialect {
                 ))
             }
         }
+    }
+}
+
+/// Returns how much of the indexed column MySQL keeps in the index: a URL may be too long for it.
+fn prefix(table: &Table) -> &'static str {
+    let mut columns = table.columns.iter();
+    let indexed = columns.find(|column| column.name.as_str() == table.indexed);
+    match indexed.map(|column| column.kind) {
+        Some(ColumnType::Text) => "(255)",
+        _ => "",
     }
 }
 

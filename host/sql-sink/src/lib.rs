@@ -16,6 +16,7 @@
 //! names       names of tables and columns
 //! columns     tables as items need them
 //! rows        items as rows
+//! history     versions of items as rows
 //! dialect     differences between the servers
 //! connection  calls to one of the servers
 //! database    connections that shards share
@@ -52,6 +53,7 @@ mod columns;
 mod connection;
 mod database;
 mod dialect;
+mod history;
 mod names;
 mod rows;
 mod settings;
@@ -138,6 +140,10 @@ impl CheckSink for SqlSinks {
             tried.map_err(|trouble| trouble.into_sink_error(&target.to_string()))?;
         let (table, rejects) = (&self.settings.table, &self.settings.reject_table);
         would_create.push(format!("a table for each kind of items, {table}"));
+        if self.settings.history {
+            let suffix = history::SUFFIX;
+            would_create.push(format!("a table for their versions, {table}{suffix}"));
+        }
         would_create.push(format!("a table for items that do not fit, {rejects}"));
         Ok(SinkCheck { would_create })
     }
@@ -214,17 +220,42 @@ impl SqlSink {
             schema,
             key,
         );
-        let (table, resource) = (&kind.table.name, &self.plan.resource.name);
-        if let Some(owner) = self.settings.owner(table, resource, name) {
-            let table = table.as_str();
-            self.refusal = Some(format!(
-                "table {table} is that of sink {owner} for items of the kind {name:?}; give one of the sinks another template with table"
-            ));
+        if self.settings.history {
+            kind = kind.with_history();
+        }
+        if let Some(refusal) = self.refusal_of(name, &kind) {
+            self.refusal = Some(refusal);
         }
         if kind.table.name == self.plan.rejects.name {
             kind.table.name = kind.table.name.apart();
         }
         self.plan.kinds.insert(name.to_owned(), kind);
+    }
+
+    /// Returns the reason why nothing is written, if a table of this kind is that of somebody else.
+    fn refusal_of(&self, name: &str, kind: &Kind) -> Option<String> {
+        let resource = &self.plan.resource.name;
+        let history = kind.history.as_ref().map(|table| &table.name);
+        for table in [Some(&kind.table.name), history].into_iter().flatten() {
+            if let Some(owner) = self.settings.owner(table, resource, name) {
+                let table = table.as_str();
+                return Some(format!(
+                    "table {table} is that of sink {owner} for items of the kind {name:?}; give one of the sinks another template with table"
+                ));
+            }
+        }
+        let (other, table) = self.plan.kinds.iter().find_map(|(other, known)| {
+            let known_history = known.history.as_ref().map(|table| &table.name);
+            let table = match history {
+                Some(history) if *history == known.table.name => history,
+                _ if known_history == Some(&kind.table.name) => &kind.table.name,
+                _ => return None,
+            };
+            Some((other, table.as_str()))
+        })?;
+        Some(format!(
+            "table {table} would have items and versions, because there are the kinds {other:?} and {name:?}; give the sink another template with table"
+        ))
     }
 
     /// Writes items whose kinds are known.

@@ -20,7 +20,7 @@ const DIGEST_DIGITS: usize = 8;
 /// Table in which SQLite keeps the columns of the sink.
 const OUR_COLUMNS: &str = "crawler_columns";
 /// Names of columns that the sink has itself, and names that a server refuses.
-const RESERVED: [&str; 22] = [
+const RESERVED: [&str; 26] = [
     "_key",
     "_resource",
     "_resource_id",
@@ -32,6 +32,10 @@ const RESERVED: [&str; 22] = [
     "_first_seen",
     "_last_seen",
     "_rest",
+    "_version",
+    "_natural_key",
+    "_valid_from",
+    "_valid_to",
     "tableoid",
     "xmin",
     "cmin",
@@ -108,6 +112,15 @@ impl Identifier {
     /// Returns this name with a digest, for a table whose name another one has.
     pub(crate) fn apart(&self) -> Self {
         Self::with_digest(&self.0, &format!("{}\0", self.0))
+    }
+
+    /// Returns the name of a table that belongs to this one.
+    pub(crate) fn with(&self, suffix: &'static str) -> Self {
+        let name = format!("{}{suffix}", self.0);
+        match name.len() <= NAME_MAX {
+            true => Self(name),
+            false => Self::with_digest(&self.0, &name),
+        }
     }
 
     /// Returns a name of an index of this table, whose purpose is one word. The index of a table that was renamed keeps its
@@ -355,6 +368,16 @@ mod tests {
                 assert_ne!(template.name("books", &index).0, index);
             }
         }
+    }
+
+    #[test]
+    fn the_table_of_a_history_has_the_name_of_its_items() {
+        let template: TableTemplate = "{kind}".parse().unwrap();
+        let history = |kind: &str| template.name("books", kind).with("_history").0;
+        assert_eq!(history("book"), "book_history");
+        let long = history(&"k".repeat(60));
+        assert!(long.len() <= NAME_MAX && long.starts_with("kkk"), "{long}");
+        assert_ne!(long, template.name("books", &"k".repeat(60)).0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crawler_sink::fields::integer;
 use crate::columns::{ColumnType, Kind};
 use crate::connection::Value;
 use crate::dialect::Dialect;
+use crate::history::Version;
 use crate::names::Identifier;
 
 /// Resource whose items are written.
@@ -24,11 +25,13 @@ pub(crate) struct Resource {
 /// Row on its way to a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// Values of all columns of the table.
+    /// Values of all columns of the table. There are none for an item that was removed: its row stays.
     pub(crate) values: Vec<Value>,
     pub(crate) key: String,
     /// Place of the item in its batch.
     pub(crate) item: usize,
+    /// Version of the item that begins or ends with this row, if the sink keeps the history.
+    pub(crate) version: Option<Version>,
 }
 
 impl Row {
@@ -40,6 +43,16 @@ impl Row {
         record: &ItemRecord,
         item: usize,
     ) -> Result<Self, String> {
+        let told = record.change.as_deref();
+        if let Some(told) = told.filter(|_| record.is_removal()) {
+            let end = Version::end(dialect, resource, record, told);
+            return Ok(Self {
+                values: Vec::new(),
+                key: end.key().to_owned(),
+                item,
+                version: Some(end),
+            });
+        }
         let mut given: BTreeMap<String, &RawValue> = serde_json::from_str(record.item.get())
             .map_err(|error| format!("it cannot be read as a JSON object: {error}"))?;
         let key = match kind.key.is_empty() {
@@ -56,16 +69,22 @@ impl Row {
             true => None,
             false => Some(serde_json::to_string(&given).map_err(|error| error.to_string())?),
         };
+        let rest = Value::Text(rest);
+        let told = told.filter(|_| kind.history.is_some());
+        let version = told.map(|told| {
+            let filled = (&rest, &cells[..]);
+            Version::of(dialect, resource, record, told, filled, item)
+        });
         let at = dialect.time(record.fetched_at);
         let mut values = beginning(&key, resource, record, &at);
-        values.extend([
-            text(record.key.0.clone()),
-            text(at.clone()),
-            text(at),
-            Value::Text(rest),
-        ]);
+        values.extend([text(record.key.0.clone()), text(at.clone()), text(at), rest]);
         values.append(&mut cells);
-        Ok(Self { values, key, item })
+        Ok(Self {
+            values,
+            key,
+            item,
+            version,
+        })
     }
 
     /// Returns the row that keeps an item which does not fit its table.
@@ -91,10 +110,11 @@ impl Row {
             values,
             key,
             item: 0,
+            version: None,
         }
     }
 
-    /// Number of bytes of the values.
+    /// Number of bytes of the values in the statement that writes the row.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.values.iter().map(Value::n_bytes).sum()
     }
@@ -102,17 +122,25 @@ impl Row {
 
 /// Puts rows into layers. A layer has each key once, because a statement must not name a key twice, and its rows are in the
 /// order of their keys, because writers that take keys in one order do not wait for each other in a circle. All versions
-/// of a key are written: the newest one may not fit its table, and the database keeps the newest of those that do.
+/// of a key are written: the newest one may not fit its table, and the database keeps the newest of those that do. The same
+/// holds for the versions of an item, whose rows may have other keys.
 pub(crate) fn layers(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut n_rows: HashMap<String, usize> = HashMap::new();
     let mut n_versions: HashMap<String, usize> = HashMap::new();
     let mut layers: Vec<BTreeMap<String, Row>> = Vec::new();
     for row in rows {
-        let place = n_versions.entry(row.key.clone()).or_default();
-        if *place == layers.len() {
+        let by_key = n_rows.entry(row.key.clone()).or_default();
+        let mut place = *by_key;
+        if let Some(version) = &row.version {
+            let by_item = n_versions.entry(version.key().to_owned()).or_default();
+            place = place.max(*by_item);
+            *by_item = place + 1;
+        }
+        *by_key = place + 1;
+        if place == layers.len() {
             layers.push(BTreeMap::new());
         }
-        layers[*place].insert(row.key.clone(), row);
-        *place += 1;
+        layers[place].insert(row.key.clone(), row);
     }
     let layers = layers.into_iter();
     layers.map(|rows| rows.into_values().collect()).collect()
@@ -131,16 +159,16 @@ fn beginning(key: &str, resource: &Resource, record: &ItemRecord, at: &str) -> V
     ]
 }
 
-fn text(text: String) -> Value {
+pub(crate) fn text(text: String) -> Value {
     Value::Text(Some(text))
 }
 
-fn integer_of(number: u64) -> Value {
+pub(crate) fn integer_of(number: u64) -> Value {
     Value::Integer(Some(i64::try_from(number).unwrap_or(i64::MAX)))
 }
 
 /// Returns a text that PostgreSQL takes, too.
-fn without_nul(text: &str) -> String {
+pub(crate) fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
@@ -217,6 +245,7 @@ fn cell(
 pub(crate) mod tests {
     use super::*;
     use crate::columns::tests::schema;
+    use crawler_model::changes::{Change, ToldChange};
     use crawler_model::crawl::ItemKey;
     use crawler_model::id::Run;
 
@@ -403,6 +432,40 @@ pub(crate) mod tests {
         for layer in &layers {
             assert!(layer.is_sorted_by(|one, other| one.key < other.key));
         }
+    }
+
+    #[test]
+    fn versions_of_an_item_are_in_different_layers() {
+        let told = |number: u64, key: &str, change: Change| ItemRecord {
+            change: Some(Box::new(ToldChange {
+                change,
+                number,
+                key: key.to_owned(),
+                fields: Vec::new(),
+                old: String::new(),
+            })),
+            // Without fields that identify a row, each page has rows of its own.
+            ..record(&format!("page-{number}"), 1, number, r#"{"e":[]}"#)
+        };
+        let records = [
+            told(0, "a", Change::Added),
+            told(1, "b", Change::Added),
+            told(2, "a", Change::Changed),
+            told(3, "a", Change::Removed),
+        ];
+        let kind = kind(Dialect::Sqlite, &[]).with_history();
+        let rows = records.iter().enumerate().map(|(place, record)| {
+            Row::new(Dialect::Sqlite, &resource(), &kind, record, place).unwrap()
+        });
+        let layers = layers(rows.collect());
+        let items = |layer: &Vec<Row>| {
+            let mut items: Vec<usize> = layer.iter().map(|row| row.item).collect();
+            items.sort_unstable();
+            items
+        };
+        let found: Vec<Vec<usize>> = layers.iter().map(items).collect();
+        assert_eq!(found, [vec![0, 1], vec![2], vec![3]]);
+        assert!(layers[2][0].values.is_empty());
     }
 
     #[test]

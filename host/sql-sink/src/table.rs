@@ -76,7 +76,7 @@ async fn look(
     dialect: Dialect,
     table: &Table,
 ) -> Result<Found, sqlx::Error> {
-    let (looks, name) = (dialect.looks(), dialect.looked_at(table));
+    let (looks, name) = (dialect.looks(table), dialect.looked_at(table));
     for statement in dialect.forget_marks(table) {
         connection.run(&statement).await?;
     }
@@ -94,7 +94,7 @@ async fn look(
         }
     });
     let columns: Vec<FoundColumn> = columns.collect();
-    let keys = connection.rows(looks.keys, &[&name]).await?;
+    let keys = connection.rows(&looks.keys, &[&name]).await?;
     let taken = match looks.taken.filter(|_| columns.is_empty()) {
         Some(sql) => connection.rows(sql, &[]).await?,
         None => Vec::new(),

@@ -15,6 +15,8 @@ use crate::connection::Connection;
 use crate::rows::tests::record;
 use crate::target::Server;
 
+mod history;
+
 const BOOK: &str = r#"{"properties":{"title":{"type":"string"},"price":{"type":"number"}}}"#;
 
 /// Folder with a database, and sinks that write to it.

@@ -4,9 +4,12 @@ use std::fmt;
 
 use crawler_sink::SinkError;
 
-/// Beginning of the words of MySQL about a row that would have taken the place of another one. A key of the sink itself is
+/// Beginnings of the words of MySQL about a row that would have taken the place of another one. A key of the sink itself is
 /// never too long.
-const TAKEN: &str = "Data too long for column '_key'";
+const TAKEN: [&str; 2] = [
+    "Data too long for column '_key'",
+    "Data too long for column '_version'",
+];
 
 /// Cause of an error, as far as it decides what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +102,7 @@ impl Trouble {
     pub(crate) fn reason(&self) -> String {
         let database = self.source.as_ref().and_then(|e| e.as_database_error());
         let said = database.map(|error| match error.message() {
-            message if message.starts_with(TAKEN) => {
+            message if TAKEN.iter().any(|taken| message.starts_with(taken)) => {
                 "another row has the same value in a unique index of this table".to_owned()
             }
             message => message.to_owned(),

@@ -2,6 +2,7 @@
 
 mod check;
 mod crawl;
+mod history;
 mod random;
 mod server;
 mod suite;

@@ -3,6 +3,9 @@
 use super::*;
 use crate::columns::Kind;
 use crate::columns::tests::schema;
+use crate::history::Version;
+use crate::rows::tests::{record, resource};
+use crawler_model::changes::{Change, ToldChange};
 
 const ALL: [Dialect; 3] = [Dialect::Sqlite, Dialect::Postgres, Dialect::MySql];
 
@@ -54,6 +57,47 @@ fn a_statement_has_a_parameter_for_each_value() {
             }
             Dialect::Sqlite | Dialect::MySql => assert_eq!(sql.matches('?').count(), n, "{sql}"),
         }
+    }
+}
+
+#[test]
+fn the_end_of_versions_has_a_parameter_for_each_value() {
+    for dialect in ALL {
+        let template = "{kind}".parse().unwrap();
+        let kind = Kind::new(dialect, &template, "books", "thing", None, vec![]);
+        let history = kind.with_history().history.unwrap();
+        let end = |number: u64| {
+            let told = ToldChange {
+                change: Change::Removed,
+                number,
+                key: format!("isbn-{number}"),
+                fields: Vec::new(),
+                old: String::new(),
+            };
+            Version::end(dialect, &resource(), &record("k", 1, 7, "{}"), &told)
+        };
+        let versions = [1, 2, 3].map(end);
+        let (sql, values) = dialect.end_versions(&history, &versions.each_ref());
+        assert_eq!(values.len(), 15);
+        match dialect {
+            Dialect::Postgres => {
+                assert!(sql.ends_with("IN ($13, $14, $15)"), "{sql}");
+                assert!(
+                    sql.contains("WHEN $1 THEN CAST($2 AS timestamptz)"),
+                    "{sql}"
+                );
+            }
+            Dialect::Sqlite | Dialect::MySql => assert_eq!(sql.matches('?').count(), 15, "{sql}"),
+        }
+        assert_eq!(
+            values[12..],
+            [&versions[0].key, &versions[1].key, &versions[2].key]
+        );
+        // Versions are told apart by their numbers, and found by their items.
+        let statements = dialect.create(&history, &[]).join("; ");
+        let key = format!("PRIMARY KEY ({})", dialect.quote("_version"));
+        assert!(statements.contains(&key), "{statements}");
+        assert!(!statements.contains("(255)"), "{statements}");
     }
 }
 
