@@ -2,6 +2,7 @@
 
 mod check;
 mod crawl;
+mod feed;
 mod history;
 mod random;
 mod server;
