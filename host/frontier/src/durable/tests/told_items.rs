@@ -42,13 +42,12 @@ fn lines(items: &[ItemRecord]) -> Vec<String> {
 #[tokio::test]
 async fn sinks_get_what_has_changed_and_what_is_gone() {
     let objects = Arc::new(InMemory::new());
-    let first: &[&str] = &[
-        r#"{"isbn":"a","n":1}"#,
-        r#"{"isbn":"b"}"#,
-        r#"{"isbn":"c"}"#,
+    let first: &[(&str, &[&str])] = &[
+        ("1", &[r#"{"isbn":"a","n":1}"#]),
+        ("2", &[r#"{"isbn":"b"}"#, r#"{"isbn":"c"}"#]),
     ];
     let durable = open_with_feed(&objects, 1).await;
-    crawl_books(&durable, &[("1", first)]).await;
+    crawl_books(&durable, first).await;
     let items = ended(&durable, &feed()).await;
     assert_eq!(durable.inner.state().head.format, FORMAT_WITH_SINKS);
     durable.close().await.unwrap();
