@@ -116,7 +116,7 @@ pub async fn run_to(
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
         // The crawl was told to stop while the sink failed: the items wait for the next opening.
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, None) if !is_delivered => CrawlEnd::Stopped,
-        (CrawlEnd::Finished, None) => finished(&shared, &mut sinks, &cut).await,
+        (CrawlEnd::Finished, None) => Box::pin(finished(&shared, &mut sinks, &cut)).await,
         (end, _) => end,
     };
     drop(sinks);

@@ -73,7 +73,7 @@ pub struct ControlParts {
     pub items: Arc<dyn ItemStore>,
     /// Sinks that the config file declares, beside the one in the data root.
     pub sinks: Vec<SinkName>,
-    /// Those of them that need the changes of a resource.
+    /// Declared sinks that need the changes of a resource.
     pub change_sinks: Vec<SinkName>,
     /// Check of pushed plugins.
     pub admission: Arc<dyn Admit>,

@@ -31,7 +31,7 @@ const CHANGE_SCHEMA: &str = r#"{
     }
 }"#;
 
-/// What a sink gets.
+/// Kind of the records that a sink gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Feed {
     /// Items.

@@ -42,7 +42,7 @@ pub struct SinkConfig {
     pub name: SinkName,
     /// Destination of its items.
     pub place: SinkPlace,
-    /// Whether it gets items, or their changes.
+    /// Choice between items and their changes.
     pub feed: Feed,
     /// Items that it gets, and their fields.
     pub selection: Selection,

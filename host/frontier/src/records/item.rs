@@ -14,7 +14,7 @@ pub(crate) struct Item {
     pub(crate) json: Bytes,
     #[prost(uint32, tag = "2")]
     pub(crate) plugin: u32,
-    /// What has changed of the item. It is stored only if there is a sink beside the one in the data root.
+    /// Change of the item. It is stored only if there is a sink beside the one in the data root.
     #[prost(message, optional, tag = "3")]
     pub(crate) change: Option<ToldChange>,
 }

@@ -91,7 +91,7 @@ async fn the_sink_in_the_data_root_alone_needs_no_changes() {
 }
 
 #[tokio::test]
-async fn a_crash_among_the_removed_items_puts_each_into_the_outbox_once() {
+async fn a_crash_among_removed_items_puts_each_into_the_outbox_once() {
     let objects = Arc::new(InMemory::new());
     let books: Vec<String> = (0..40).map(|n| format!(r#"{{"isbn":"{n:02}"}}"#)).collect();
     let books: Vec<&str> = books.iter().map(String::as_str).collect();
