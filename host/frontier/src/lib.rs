@@ -15,7 +15,8 @@
 //!   stored it. Its numbers there have no gaps from 1 in each run, and by them that shard skips what it has
 //!   stored already. A link is therefore stored once, however often it is sent.
 //! - If items are compared from run to run, the batch of a page has the changes of its items, and what is known of them
-//!   from then on. Only a frontier that outlives its process compares items.
+//!   from then on. Only a frontier that outlives its process compares items. With a sink beside the one in the data root, its
+//!   outbox has the changes too.
 //! - If nothing is left to do or to send, nothing is in flight and everything is durable, the answer is
 //!   [`Take::Empty`]: the run is over, unless another shard has links for this one.
 //!
@@ -187,7 +188,8 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore {
 
     /// Tells the items that this run has not seen as removed. The caller calls this only once the run has seen all that
     /// there is. Each item is told once, however often the call is cut off and made again, and all are durable when it
-    /// returns true. It returns false if `stop` was cancelled before the last one.
+    /// returns true. It returns false if `stop` was cancelled before the last one. If the outbox has no room, the call waits
+    /// for the sinks, so the caller delivers items meanwhile.
     async fn tell_removed(&self, _stop: &CancellationToken) -> Result<bool, FrontierError> {
         Ok(true)
     }

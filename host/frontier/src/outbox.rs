@@ -2,6 +2,9 @@
 //!
 //! All sinks of a resource get all items, each at its own pace. The position of a sink is the number of the first item
 //! that it does not have. An item leaves the outbox when every sink has it.
+//!
+//! If items are compared from run to run, each has its change, and behind those of a complete run come the items that the
+//! run has told as removed. A sink that does not want these counts them as delivered.
 
 use async_trait::async_trait;
 

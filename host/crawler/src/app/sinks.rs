@@ -695,12 +695,12 @@ mod tests {
         let text = std::fs::read_to_string(root).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");
         // The resource does not compare its items.
-        let [warning] = &sinks.warnings(&delivery("out"))[..] else {
-            panic!("there is one warning");
-        };
-        assert!(
-            warning.starts_with("sink out is told nothing of changes"),
-            "{warning}"
+        let warnings = sinks.warnings(&delivery("out"));
+        assert_eq!(
+            warnings,
+            [
+                "sink out is told nothing of changes: the resource compares no items; set changes, as with --changes 30"
+            ]
         );
         let error = check_names(&spec("lines,out"), &declared.sinks).unwrap_err();
         assert_eq!(
