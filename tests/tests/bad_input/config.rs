@@ -132,6 +132,14 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             r#"2: c.toml:1: sink out: a condition is kind=NAME, not "book""#,
         ),
         (
+            "[sink.out]\nurl = 'file:///srv'\nwhat = 'all'\n",
+            r#"2: c.toml:1: sink out: what is "items" or "changes", not "all""#,
+        ),
+        (
+            "[sink.out]\nurl = 'file:///srv'\nhistory = true\n",
+            "2: c.toml:1: sink out: history is for a database, and its url names a folder",
+        ),
+        (
             "[sink.lines]\nurl = 'file:///srv'\n",
             "2: c.toml:1: sink lines is the data root, which every process has; choose another name",
         ),

@@ -1,5 +1,6 @@
 //! Items in tables of databases: the same behaviour of SQLite, and of a real PostgreSQL and MariaDB.
 
+mod changes;
 mod check;
 mod crawl;
 mod feed;
