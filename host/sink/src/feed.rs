@@ -238,8 +238,7 @@ mod tests {
         let mut sink = feed.apply(shard, Box::new(kept.clone()));
         let written = sink.write(10, items).await.unwrap();
         assert_eq!(written.n_items, items.len() as u64);
-        let got = kept.got.lock().unwrap().clone();
-        got
+        kept.got.lock().unwrap().clone()
     }
 
     #[tokio::test]
