@@ -85,7 +85,8 @@ impl<'p> Folder<'p> {
             Ok(())
         };
         let last = self.log.each(each).await?;
-        Ok(Known { last, ..known })
+        known.last = last;
+        Ok(known)
     }
 
     /// Undoes compactions without an end, unless their end comes meanwhile.
