@@ -81,7 +81,11 @@ pub(super) async fn crawl_books(durable: &Arc<DurableFrontier>, pages: &[(&str, 
         let page = pages.iter().find(|(page, _)| *page == path);
         let (_, books) = page.expect("a page of the run");
         let mut commit = parsed(claim);
-        let items = books.iter().map(|json| book(&commit.claim, json));
+        let run = durable.inner.run;
+        let items = books.iter().map(|json| ItemRecord {
+            run,
+            ..book(&commit.claim, json)
+        });
         commit.result.items = items.collect();
         frontier.commit(commit).await.unwrap();
     }

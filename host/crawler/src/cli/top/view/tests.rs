@@ -266,7 +266,7 @@ crawler top, a look every 2s
   RESOURCES            PHASE    PAGES     RATE      NODE         DEAD   ITEMS
 > books                Running  12.3G     -         worker-1234… 1.2M   123M
 ",
-        ["books: run 3 of shop@1.0.0", KEYS_80],
+        ["books: run 3 of shop@1.0.0, Running", KEYS_80],
     );
 }
 
