@@ -267,6 +267,12 @@ impl DeclaredSink {
         self.selection.schemas(&self.feed.schemas(schemas))
     }
 
+    /// Returns the JSON schema of what the sink gets of kinds that the plugin does not declare, if there is one.
+    fn other_kinds(&self) -> Option<String> {
+        let schema = self.feed.schema("")?;
+        Some(self.selection.projected(&schema).json_schema)
+    }
+
     /// Returns the kinds with keys of which the sink gets no items, and the fields of keys that no item declares, each with
     /// its kind. Without schemas, and with one that declares no fields, nobody knows.
     fn unknown_keys(&self, schemas: &[Schema]) -> (Vec<&str>, Vec<String>) {
@@ -313,6 +319,7 @@ impl OpenSinks for NamedSinks {
         };
         let delivery = Delivery {
             schemas: declared.schemas(&delivery.schemas),
+            other_kinds: declared.other_kinds(),
             ..delivery.clone()
         };
         let sink = declared.sink.open(&delivery).await?;
@@ -374,6 +381,7 @@ mod tests {
             storage_epoch: 1,
             spec: spec("lines"),
             schemas: Vec::new(),
+            other_kinds: None,
             marks: Vec::new(),
         }
     }
@@ -707,6 +715,38 @@ mod tests {
             error.what,
             "resource books names sink out, which needs changes, and only clusters compare items"
         );
+    }
+
+    #[tokio::test]
+    async fn records_of_changes_are_alike_for_all_kinds() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("data");
+        std::fs::create_dir(&root).unwrap();
+        let data = DataRoot::open(root.to_str().unwrap()).unwrap();
+        let text = "[sink.db]\nurl = 'sqlite:items.db'\nwhat = 'changes'\n";
+        let declared = declared(folder.path(), text);
+        let sinks = sinks(&data, &declared, String::new()).unwrap();
+        let removal = ItemRecord {
+            change: Some(Box::new(ToldChange {
+                change: Change::Removed,
+                number: 3,
+                key: "978-1".to_owned(),
+                fields: Vec::new(),
+                old: String::new(),
+            })),
+            ..record("book")
+        };
+        // The plugin does not declare the kind any more.
+        let mut sink = sinks.open(&delivery("db")).await.unwrap();
+        assert_eq!(sink.write(0, &[removal]).await.unwrap().n_items, 1);
+        let options = sqlx::sqlite::SqliteConnectOptions::new();
+        let options = options.filename(folder.path().join("items.db"));
+        let mut connection = options.connect().await.unwrap();
+        let row = sqlx::query::<sqlx::Sqlite>("SELECT change FROM books_book_changes")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert_eq!(row.get::<String, usize>(0), "removed");
     }
 
     #[test]

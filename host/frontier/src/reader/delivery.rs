@@ -40,7 +40,7 @@ impl FrontierReader {
             return Ok(false);
         };
         // Items are delivered in the order of their runs.
-        Ok(self.decoded(&first)?.run > run)
+        Ok(self.decoded(first)?.run > run)
     }
 
     /// Returns the numbers of the items that still wait for the sink in the data root.
@@ -84,12 +84,12 @@ impl FrontierReader {
             .scan(keys::item(places.start)..keys::item(places.end))
             .await?;
         while let Some((_, record)) = found.next::<records::Item>("item").await? {
-            items.push(self.decoded(&record)?);
+            items.push(self.decoded(record)?);
         }
         Ok(items)
     }
 
-    fn decoded(&self, record: &records::Item) -> Result<ItemRecord, FrontierError> {
+    fn decoded(&self, record: records::Item) -> Result<ItemRecord, FrontierError> {
         record.read().map_err(|why| self.damaged(why))
     }
 
