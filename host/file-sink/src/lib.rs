@@ -28,6 +28,7 @@ use object_store::ObjectStore;
 use object_store::path::Path as ObjectPath;
 
 use crawler_model::crawl::ItemRecord;
+use crawler_model::plugin::Schema;
 use crawler_model::resource::ShardId;
 use crawler_process::task;
 use crawler_sink::settings::SettingError;
@@ -96,6 +97,10 @@ impl OpenSinks for FileSinks {
         let plan = Plan::pending(&delivery.marks)?;
         let schemas = delivery.schemas.iter();
         let tables = schemas.map(|schema| (schema.name.clone(), Table::new(Some(schema))));
+        let other_kinds = delivery.other_kinds.clone().map(|json_schema| Schema {
+            name: String::new(),
+            json_schema,
+        });
         Ok(Box::new(FileSink {
             place: self.place.clone(),
             opened: None,
@@ -103,6 +108,8 @@ impl OpenSinks for FileSinks {
             shard: delivery.shard,
             resource: delivery.spec.name.to_string(),
             tables: tables.collect(),
+            other_kinds: other_kinds
+                .map_or_else(Table::default, |schema| Table::new(Some(&schema))),
             has_begun: plan.is_some(),
             plan,
             has_asked: false,
@@ -136,6 +143,8 @@ struct FileSink {
     resource: String,
     /// Columns by kind of items.
     tables: BTreeMap<String, Table>,
+    /// Table of all other kinds.
+    other_kinds: Table,
     /// Plan whose files may be there in part.
     plan: Option<Plan>,
     /// True if somebody may have begun to write the files of the plan. A compaction may have taken them since.
@@ -257,7 +266,11 @@ impl FileSink {
             let records = file.places.iter().map(|place| items[*place].clone());
             let contents = Contents {
                 resource: self.resource.clone(),
-                table: self.tables.get(&file.kind).cloned().unwrap_or_default(),
+                table: self
+                    .tables
+                    .get(&file.kind)
+                    .unwrap_or(&self.other_kinds)
+                    .clone(),
                 records: records.collect(),
             };
             let encoded = task::blocking(move || contents.encode(format)).await;

@@ -71,6 +71,7 @@ impl Bench {
             storage_epoch: 1,
             spec: serde_json::from_str(r#"{"name":"team/books","plugin":"books"}"#).unwrap(),
             schemas: Vec::new(),
+            other_kinds: None,
             marks: self.marks.clone(),
         }
     }

@@ -31,6 +31,7 @@ pub(crate) fn delivery() -> Delivery {
         storage_epoch: 1,
         spec: serde_json::from_str(r#"{"name":"team/books","plugin":"books"}"#).unwrap(),
         schemas: Vec::new(),
+        other_kinds: None,
         marks: Vec::new(),
     }
 }

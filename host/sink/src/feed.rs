@@ -68,14 +68,23 @@ impl Feed {
 
     /// Returns the schemas of what the sink gets, by the kinds of items.
     pub fn schemas(self, schemas: &[Schema]) -> Vec<Schema> {
-        let schemas = schemas.iter().map(|schema| match self {
-            Self::Items | Self::History => schema.clone(),
-            Self::Changes => Schema {
-                name: schema.name.clone(),
-                json_schema: CHANGE_SCHEMA.to_owned(),
-            },
+        let schemas = schemas.iter().map(|schema| {
+            let of_changes = self.schema(&schema.name);
+            of_changes.unwrap_or_else(|| schema.clone())
         });
         schemas.collect()
+    }
+
+    /// Returns the schema of the records of a kind, if it does not depend on the items: a plugin may have dropped the kind
+    /// whose items are told as removed.
+    pub fn schema(self, kind: &str) -> Option<Schema> {
+        match self {
+            Self::Items | Self::History => None,
+            Self::Changes => Some(Schema {
+                name: kind.to_owned(),
+                json_schema: CHANGE_SCHEMA.to_owned(),
+            }),
+        }
     }
 
     /// Returns the sink of a shard behind this feed.

@@ -72,6 +72,7 @@ mod tests {
             storage_epoch: 1,
             spec: serde_json::from_str(spec).unwrap(),
             schemas: Vec::new(),
+            other_kinds: None,
             marks: Vec::new(),
         }
     }

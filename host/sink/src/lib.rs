@@ -136,6 +136,8 @@ pub struct Delivery {
     pub spec: ResourceSpec,
     /// Schemas of the items, by kind, as the plugin of the run declares them. Items of an earlier version may still wait.
     pub schemas: Vec<Schema>,
+    /// JSON schema of all other kinds, if they have one: records of changes are alike, whatever kind has changed.
+    pub other_kinds: Option<String>,
     /// Marks that this sink has left in earlier lives of the frontier. Those of the sink in the data root are not among
     /// them: masters read them.
     pub marks: Vec<SinkMark>,

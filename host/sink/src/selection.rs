@@ -149,14 +149,18 @@ impl Selection {
     /// Returns the schemas of the items as the sink gets them: those of the chosen kinds, with the chosen fields.
     pub fn schemas(&self, schemas: &[Schema]) -> Vec<Schema> {
         let chosen = schemas.iter().filter(|schema| self.takes(&schema.name));
-        let projected = chosen.map(|schema| Schema {
+        chosen.map(|schema| self.projected(schema)).collect()
+    }
+
+    /// Returns the schema of an item with the chosen fields.
+    pub fn projected(&self, schema: &Schema) -> Schema {
+        Schema {
             name: schema.name.clone(),
             json_schema: match self.fields.is_empty() {
                 true => schema.json_schema.clone(),
                 false => self.project_schema(schema),
             },
-        });
-        projected.collect()
+        }
     }
 
     /// Returns the schema of an item of which only the chosen fields are left, with the shapes of their values. References

@@ -209,7 +209,8 @@ impl<'c> Transaction<'c> {
     async fn keep_versions(&mut self, history: &Table, rows: &[Row]) -> Result<(), Trouble> {
         let versions = rows.iter().filter_map(|row| row.version.as_ref());
         let mut versions: Vec<&Version> = versions.collect();
-        // Writers that take items in one order do not wait for each other in a circle.
+        // Writers that take items in one order seldom wait for each other in a circle. The server ends such a wait, and the
+        // write is tried again.
         versions.sort_by_key(|version| version.key());
         for ended in versions.chunks(ENDED_MAX) {
             let (sql, values) = self.dialect.end_versions(history, ended);

@@ -115,6 +115,7 @@ impl SqlSinks {
             plan,
             ready: Ready::new(),
             max_items: self.settings.batch_items,
+            other_kinds: delivery.other_kinds.clone(),
             refusal: None,
         };
         for schema in &delivery.schemas {
@@ -157,6 +158,8 @@ pub struct SqlSink {
     ready: Ready,
     /// Number of items that the server takes in time, as far as it is known. It is between one and the setting.
     max_items: usize,
+    /// JSON schema of kinds that the plugin of the run does not declare, if they have one.
+    other_kinds: Option<String>,
     /// Reason why no items are written, if a kind of them would share its table with another sink.
     refusal: Option<String>,
 }
@@ -171,7 +174,11 @@ impl Sink for SqlSink {
         for record in items {
             // Items of an earlier version of the plugin may be of a kind that the present one has not.
             if !self.plan.kinds.contains_key(&record.schema) {
-                self.know(&record.schema, None);
+                let schema = self.other_kinds.clone().map(|json_schema| Schema {
+                    name: record.schema.clone(),
+                    json_schema,
+                });
+                self.know(&record.schema, schema.as_ref());
             }
         }
         if let Some(refusal) = &self.refusal {

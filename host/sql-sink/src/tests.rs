@@ -106,6 +106,7 @@ fn delivery(id: u64, name: &str, json_schema: &str) -> Delivery {
         storage_epoch: 1,
         spec: serde_json::from_str(&spec).unwrap(),
         schemas: vec![schema(json_schema)],
+        other_kinds: None,
         marks: Vec::new(),
     }
 }
@@ -644,6 +645,24 @@ async fn a_table_of_another_sink_is_left_alone() {
     // Another resource has other tables.
     let mut sink = bench.sink_of(bench.target(), 8, "shops", BOOK);
     write(&mut sink, &[book(1, "a")]).await;
+}
+
+#[tokio::test]
+async fn kinds_that_are_not_declared_may_have_a_schema() {
+    let bench = Bench::new();
+    let removed = ItemRecord {
+        schema: "other".to_owned(),
+        ..record("key-1", 1, 1, r#"{"title":"a"}"#)
+    };
+    let alike = Delivery {
+        schemas: Vec::new(),
+        other_kinds: Some(schema(BOOK).json_schema),
+        ..delivery(7, "books", BOOK)
+    };
+    let sinks = SqlSinks::new(bench.target(), bench.settings.clone()).unwrap();
+    write(&mut sinks.sink(&alike), &[removed]).await;
+    let titles = bench.ask("SELECT title FROM books_other").await;
+    assert_eq!(titles, ["a"]);
 }
 
 #[tokio::test]

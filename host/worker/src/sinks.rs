@@ -43,6 +43,7 @@ impl Assigned {
                 storage_epoch: frontier.storage_epoch(),
                 spec: self.resource.spec.clone(),
                 schemas: schemas.to_vec(),
+                other_kinds: None,
                 marks,
             };
             for warning in self.parts.sinks.warnings(&delivery) {

@@ -334,6 +334,7 @@ pub(crate) fn open(sinks: &SqlSinks, json_schema: &str) -> SqlSink {
         storage_epoch: 1,
         spec: serde_json::from_str(spec).expect("it is a spec"),
         schemas: vec![schema],
+        other_kinds: None,
         marks: Vec::new(),
     };
     sinks.sink(&delivery)

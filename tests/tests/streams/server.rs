@@ -154,6 +154,7 @@ pub(crate) fn open(sinks: &NatsSinks) -> NatsSink {
         storage_epoch: 1,
         spec: serde_json::from_str(spec).expect("it is a spec"),
         schemas: Vec::new(),
+        other_kinds: None,
         marks: Vec::new(),
     };
     sinks.sink(&delivery)

@@ -267,6 +267,12 @@ impl DeclaredSink {
         self.selection.schemas(&self.feed.schemas(schemas))
     }
 
+    /// Returns the JSON schema of what the sink gets of kinds that the plugin does not declare, if there is one.
+    fn other_kinds(&self) -> Option<String> {
+        let schema = self.feed.schema("")?;
+        Some(self.selection.projected(&schema).json_schema)
+    }
+
     /// Returns the kinds with keys of which the sink gets no items, and the fields of keys that no item declares, each with
     /// its kind. Without schemas, and with one that declares no fields, nobody knows.
     fn unknown_keys(&self, schemas: &[Schema]) -> (Vec<&str>, Vec<String>) {
@@ -313,6 +319,7 @@ impl OpenSinks for NamedSinks {
         };
         let delivery = Delivery {
             schemas: declared.schemas(&delivery.schemas),
+            other_kinds: declared.other_kinds(),
             ..delivery.clone()
         };
         let sink = declared.sink.open(&delivery).await?;
@@ -374,6 +381,7 @@ mod tests {
             storage_epoch: 1,
             spec: spec("lines"),
             schemas: Vec::new(),
+            other_kinds: None,
             marks: Vec::new(),
         }
     }
@@ -707,6 +715,18 @@ mod tests {
             error.what,
             "resource books names sink out, which needs changes, and only clusters compare items"
         );
+    }
+
+    #[test]
+    fn records_of_changes_are_alike_for_all_kinds() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[sink.out]\nurl = 'sqlite:items.db'\nwhat = 'changes'\nfields = ['change']\n";
+        let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
+        let declared = declared(folder.path(), text);
+        let sinks = sinks(&data, &declared, String::new()).unwrap();
+        let out = &sinks.declared[&"out".parse::<SinkName>().unwrap()];
+        let schema = out.other_kinds().unwrap();
+        assert!(schema.contains("\"change\"") && !schema.contains("\"number\""));
     }
 
     #[test]

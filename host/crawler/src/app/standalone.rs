@@ -230,6 +230,7 @@ async fn crawl_once(
             storage_epoch: frontier.storage_epoch(),
             spec: spec.clone(),
             schemas: rules.description().schemas.clone(),
+            other_kinds: None,
             marks: match name.is_lines() {
                 true => Vec::new(),
                 false => frontier.marks(name).await?,

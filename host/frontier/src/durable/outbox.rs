@@ -144,7 +144,7 @@ impl Inner {
             && let Some((_, value)) = found.next().await?
         {
             let record: records::Item = self.decode(&value, "item")?;
-            n_bytes += record.json.len();
+            n_bytes += record.n_bytes();
             items.push(record.read().map_err(|why| self.damaged(why))?);
         }
         Ok(items)

@@ -84,12 +84,12 @@ impl FrontierReader {
             .scan(keys::item(places.start)..keys::item(places.end))
             .await?;
         while let Some((_, record)) = found.next::<records::Item>("item").await? {
-            items.push(self.decoded(&record)?);
+            items.push(self.decoded(record)?);
         }
         Ok(items)
     }
 
-    fn decoded(&self, record: &records::Item) -> Result<ItemRecord, FrontierError> {
+    fn decoded(&self, record: records::Item) -> Result<ItemRecord, FrontierError> {
         record.read().map_err(|why| self.damaged(why))
     }
 

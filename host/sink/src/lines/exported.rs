@@ -127,6 +127,7 @@ mod tests {
                 storage_epoch,
                 spec: serde_json::from_str(r#"{"name":"books","plugin":"books"}"#).unwrap(),
                 schemas: Vec::new(),
+                other_kinds: None,
                 marks: self.marks.clone(),
             };
             self.lines.open(&delivery).await.unwrap()
@@ -281,6 +282,7 @@ mod tests {
             storage_epoch: 1,
             spec: serde_json::from_str(r#"{"name":"books","plugin":"books"}"#).unwrap(),
             schemas: Vec::new(),
+            other_kinds: None,
             marks: Vec::new(),
         };
         let mut sink = gone.open(&delivery).await.unwrap();

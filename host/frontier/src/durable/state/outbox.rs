@@ -164,8 +164,7 @@ impl Outbox {
     ) {
         for item in items {
             let record = records::Item::new(&item, plugin);
-            let change = record.change.as_ref();
-            let size = record.json.len() + change.map_or(0, prost::Message::encoded_len);
+            let size = record.n_bytes();
             let sequence = last.outbox_next;
             batch.put(keys::item(sequence), record.encode_to_vec());
             last.outbox_next += 1;
