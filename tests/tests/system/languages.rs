@@ -357,7 +357,8 @@ fn a_new_plugin_in_python_passes_its_own_test_and_tells_its_faults() {
         "    while True:\n        pass\n    found = re.search",
     );
     fs::write(&rules, text).expect("it is changed");
-    let test = ["plugin", "test", "--call", "detail"];
+    // Fuel is to end it: on a machine that is busy the time of the processor would be over first.
+    let test = ["plugin", "test", "--call", "detail", "--limit", "cpu=60s"];
     let ended = tools.ended(&home, &folder, &test);
     let why = ended.stdout + &ended.stderr;
     assert!(why.contains("ended (out-of-fuel)"), "{why}");
