@@ -177,11 +177,12 @@ impl Work<'_> {
 
 impl FileSinks {
     /// Makes few large files of the many small ones in all folders. `now` is the time by which files have their age. What
-    /// fails in one folder is told, and the others go on.
+    /// fails in one folder is told, and the others go on, until several have failed in a row. Symbolic links are not
+    /// followed: files would be there under two names, with a log for each.
     ///
     /// # Errors
     ///
-    /// A setting is out of range, or the place itself is in trouble.
+    /// A setting is out of range, or the place cannot be opened or listed.
     pub async fn compact(
         &self,
         settings: &CompactSettings,
@@ -203,6 +204,11 @@ impl FileSinks {
         let mut waiting = partitions(root.common_prefixes);
         let mut n_failed = 0;
         while let Some(path) = waiting.pop() {
+            if place.is_link(&path).await {
+                let text = format!("{path} is a symbolic link, and is not followed");
+                tell(Notice::LeftAlone(text));
+                continue;
+            }
             work.done.n_folders += 1;
             work.progress();
             let done = match place.list(Some(&path)).await {
@@ -221,13 +227,11 @@ impl FileSinks {
                 }
             }
             if n_failed == MAX_FAILED {
-                return Err(SinkError::Retry {
-                    message: format!(
-                        "{MAX_FAILED} folders of {} have failed one after the other; the rest is left as it is",
-                        self.place.shown()
-                    ),
-                    source: None,
-                });
+                tell(Notice::LeftAlone(format!(
+                    "{MAX_FAILED} folders of {} have failed one after the other; the rest is left as it is",
+                    self.place.shown()
+                )));
+                break;
             }
         }
         Ok(work.done)

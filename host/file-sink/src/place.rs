@@ -192,6 +192,17 @@ impl OpenPlace {
         })
     }
 
+    /// Returns true if a folder of the place is a symbolic link to another one.
+    pub(crate) async fn is_link(&self, path: &ObjectPath) -> bool {
+        let Some(root) = &self.folder else {
+            return false;
+        };
+        let folder = root.join(path.as_ref());
+        let is_link = task::blocking(move || folder.is_symlink()).await;
+        // The process ends.
+        is_link.unwrap_or(false)
+    }
+
     /// Returns the bytes of a small file, or `None` if it is not there.
     pub(crate) async fn read(&self, path: &ObjectPath) -> Result<Option<Vec<u8>>, SinkError> {
         let read = async { self.objects.get(path).await?.bytes().await };

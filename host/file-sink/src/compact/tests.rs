@@ -214,6 +214,24 @@ async fn trouble_of_the_place_is_blamed_on_no_file_of_a_batch() {
 }
 
 #[tokio::test]
+async fn folders_that_fail_in_a_row_end_the_work_and_are_counted() {
+    let objects = bucket(0).await;
+    for n in 0..12 {
+        let path = format!("books/kind-{n:02}/{}", name(0, Format::Lines));
+        put(&*objects, &path, Vec::new()).await;
+    }
+    // The root and `books` are listed.
+    let steps = Steps::new(objects, 2, Meanwhile::Die { dies_after: false });
+    let (compacted, told) = compact_with(Arc::new(steps), &settings(), LATER).await;
+    let compacted = compacted.unwrap();
+    assert_eq!((compacted.n_folders, compacted.n_failed), (11, 10));
+    let last = told.last().unwrap();
+    let expected =
+        "10 folders of s3://b have failed one after the other; the rest is left as it is";
+    assert_eq!(last, expected);
+}
+
+#[tokio::test]
 async fn another_compaction_at_any_step_harms_nothing() {
     for n in 0.. {
         let objects = bucket(4).await;
@@ -451,6 +469,32 @@ async fn large_outputs_of_a_folder_are_whole() {
     assert_eq!(keys.collect::<Vec<_>>(), expected);
     let unfinished = folder.path().join(".crawler-unfinished");
     assert_eq!(std::fs::read_dir(unfinished).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_link_to_a_folder_is_not_followed() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for n in 0..3 {
+        let bytes = bytes(n, Format::Lines, &Table::default());
+        std::fs::write(elsewhere.path().join(name(n, Format::Lines)), bytes).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("books")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), folder.path().join(FOLDER)).unwrap();
+    let sinks = FileSinks::in_folder(folder.path().to_owned(), FileSettings::default()).unwrap();
+    let told = Mutex::new(Vec::new());
+    let tell = |notice: Notice<'_>| {
+        if let Notice::LeftAlone(text) = notice {
+            told.lock().unwrap().push(text);
+        }
+    };
+    let compacted = sinks.compact(&settings(), LATER, &tell).await.unwrap();
+    assert_eq!((compacted.n_folders, compacted.n_inputs), (1, 0));
+    let told = told.into_inner().unwrap();
+    assert_eq!(
+        told,
+        ["books/thing is a symbolic link, and is not followed"]
+    );
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 3);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(in crate::cli) struct CompactArgs {
     /// Smallest number of files that become one, from 2 to 4000; fewer do if they reach the target [default: 8]
     #[arg(long, value_name = "N")]
     min_files: Option<usize>,
-    /// Age that files have at least, from 0s to 30days [default: 1h]
+    /// Age that files have at least, by the clocks of this machine and of the place, from 0s to 30days [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     min_age: Option<Duration>,
     /// Say what would be done, and change nothing
