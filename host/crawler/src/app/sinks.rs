@@ -750,18 +750,6 @@ mod tests {
     }
 
     #[test]
-    fn records_of_changes_are_alike_for_all_kinds() {
-        let folder = tempfile::tempdir().unwrap();
-        let text = "[sink.out]\nurl = 'sqlite:items.db'\nwhat = 'changes'\nfields = ['change']\n";
-        let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
-        let declared = declared(folder.path(), text);
-        let sinks = sinks(&data, &declared, String::new()).unwrap();
-        let out = &sinks.declared[&"out".parse::<SinkName>().unwrap()];
-        let schema = out.other_kinds().unwrap();
-        assert!(schema.contains("\"change\"") && !schema.contains("\"number\""));
-    }
-
-    #[test]
     fn a_resource_names_declared_sinks_only() {
         let declared = [config(Path::new("/srv"))];
         for names in ["lines", "out", "lines,out"] {
