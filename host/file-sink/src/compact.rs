@@ -204,7 +204,7 @@ impl FileSinks {
         let mut waiting = partitions(root.common_prefixes);
         let mut n_failed = 0;
         while let Some(path) = waiting.pop() {
-            if place.is_link(&path).await {
+            if place.is_link(&path).await? {
                 let text = format!("{path} is a symbolic link, and is not followed");
                 tell(Notice::LeftAlone(text));
                 continue;

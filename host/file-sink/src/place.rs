@@ -193,14 +193,16 @@ impl OpenPlace {
     }
 
     /// Returns true if a folder of the place is a symbolic link to another one.
-    pub(crate) async fn is_link(&self, path: &ObjectPath) -> bool {
+    pub(crate) async fn is_link(&self, path: &ObjectPath) -> Result<bool, SinkError> {
         let Some(root) = &self.folder else {
-            return false;
+            return Ok(false);
         };
         let folder = root.join(path.as_ref());
         let is_link = task::blocking(move || folder.is_symlink()).await;
-        // The process ends.
-        is_link.unwrap_or(false)
+        is_link.map_err(|stopping| {
+            let error = std::io::Error::other(stopping);
+            SinkError::of_file("look at", self.path_shown(path), error)
+        })
     }
 
     /// Returns the bytes of a small file, or `None` if it is not there.
