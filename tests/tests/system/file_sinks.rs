@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crawler_tests::PATIENCE;
 use crawler_tests::process::{Home, Process};
 use crawler_tests::python::python;
+use crawler_tests::{PATIENCE, until};
 use serde_json::Value;
 
 use crate::server::Server;
-use crate::sites;
+use crate::sites::{self, Gate};
 
 /// The independent readers.
 const PACKAGES: [&str; 2] = ["duckdb==2.0.1", "pyarrow==26.0.1"];
@@ -133,10 +133,19 @@ fn independent_readers_find_each_item_once_after_compaction() {
          [sink.sheets]\nurl = 'file://{sheets}'\nformat = 'csv'\npartition = '{{kind}}'\nmax-wait = '0s'\n"
     );
     home.write("crawler.toml", &config);
-    let web = sites::chain(N_PAGES).open();
+    let gates = [Gate::closed(), Gate::closed()];
+    let web = sites::chain_of_gates(N_PAGES, [(7, &gates[0]), (14, &gates[1])]).open();
     let server = Server::start_in(home, &[]);
     server.push("puppet", &[]);
     server.add("books", &web.url("/0"), &["--sink=lines,lake,sheets"]);
+    // Each gate holds items back until the ones before it have a file, so there is one more than there are gates.
+    for (gate, n_files_before) in gates.iter().zip(1..) {
+        until("files of items", PATIENCE, || {
+            let is_there = |folder| n_files(folder) >= n_files_before;
+            folders.iter().all(|folder| is_there(folder)).then_some(())
+        });
+        gate.open();
+    }
     server.finished("books");
     let items = server.ok(&["items", "books", "--envelope"]);
     let known: BTreeSet<[String; 4]> = items.lines().map(of_envelope).collect();
@@ -144,7 +153,7 @@ fn independent_readers_find_each_item_once_after_compaction() {
 
     for (name, folder) in ["lake", "sheets"].into_iter().zip(&folders) {
         let before = n_files(folder);
-        assert!(before > 2, "{before} files are too few for this test");
+        assert!(before > gates.len(), "{before} files");
         let foreign = folder.join("notes.txt");
         std::fs::write(&foreign, "mine").expect("the folder is there");
         let command = ["sink", "compact", name, "--min-files=2"];
