@@ -138,7 +138,7 @@ fn independent_readers_find_each_item_once_after_compaction() {
     let server = Server::start_in(home, &[]);
     server.push("puppet", &[]);
     server.add("books", &web.url("/0"), &["--sink=lines,lake,sheets"]);
-    // Each gate holds items back until the ones before it have a file, so there is one more than there are gates.
+    // Each gate holds items back until the ones before it have a file, so each folder has one file more than there are gates.
     for (gate, n_files_before) in gates.iter().zip(1..) {
         until("files of items", PATIENCE, || {
             let is_there = |folder| n_files(folder) >= n_files_before;
