@@ -22,13 +22,25 @@ pub struct Postgres {
     programs: PathBuf,
     /// User and group that it runs as: it refuses to run as root.
     user: Option<(u32, u32)>,
+    /// True if transactions are on the disk before they are answered.
+    is_durable: bool,
     process: Mutex<Option<Process>>,
     folder: TempDir,
 }
 
 impl Postgres {
-    /// Starts a server with a new database. If PostgreSQL is not installed, it says so and returns `None`.
+    /// Starts a server with a new database, which forgets when the machine crashes. If PostgreSQL is not installed, it says so
+    /// and returns `None`.
     pub fn start() -> Option<Self> {
+        Self::start_with(false)
+    }
+
+    /// Starts a server as one in operation: transactions are on the disk before they are answered.
+    pub fn start_durable() -> Option<Self> {
+        Self::start_with(true)
+    }
+
+    fn start_with(is_durable: bool) -> Option<Self> {
         let Some(programs) = programs() else {
             let why = "PostgreSQL is not installed here (Debian: apt-get install postgresql)";
             skipped("postgres", why);
@@ -47,6 +59,7 @@ impl Postgres {
         let server = Self {
             programs,
             user,
+            is_durable,
             process: Mutex::new(None),
             folder,
         };
@@ -93,7 +106,12 @@ impl Postgres {
                 .arg(self.data())
                 .arg("-k")
                 .arg(self.folder.path());
-            let settings = ["listen_addresses=", "fsync=off", "timezone=UTC"];
+            let fsync = if self.is_durable {
+                "fsync=on"
+            } else {
+                "fsync=off"
+            };
+            let settings = ["listen_addresses=", fsync, "timezone=UTC"];
             for setting in settings {
                 command.args(["-c", setting]);
             }
