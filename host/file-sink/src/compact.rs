@@ -204,14 +204,18 @@ impl FileSinks {
         let mut waiting = partitions(root.common_prefixes);
         let mut n_failed = 0;
         while let Some(path) = waiting.pop() {
-            if place.is_link(&path).await? {
-                let text = format!("{path} is a symbolic link, and is not followed");
-                tell(Notice::LeftAlone(text));
-                continue;
-            }
+            let listed = match place.is_link(&path).await {
+                Ok(true) => {
+                    let text = format!("{path} is a symbolic link, and is not followed");
+                    tell(Notice::LeftAlone(text));
+                    continue;
+                }
+                Ok(false) => place.list(Some(&path)).await,
+                Err(error) => Err(error),
+            };
             work.done.n_folders += 1;
             work.progress();
-            let done = match place.list(Some(&path)).await {
+            let done = match listed {
                 Ok(listed) => {
                     waiting.extend(partitions(listed.common_prefixes));
                     let folder = Folder::new(&place, path, listed.objects);

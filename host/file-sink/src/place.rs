@@ -5,6 +5,7 @@
 //! read whole folders. A process that ends meanwhile leaves a file in [`UNFINISHED`], whose name readers of tables skip;
 //! the next write of the same items replaces it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ impl Place {
 async fn open_folder(folder: &Path) -> Result<Arc<dyn ObjectStore>, SinkError> {
     let path = folder.to_owned();
     let opened = task::blocking(move || crawler_data::open_folder(&path)).await;
-    let opened = opened.unwrap_or_else(|stopping| Err(std::io::Error::other(stopping)));
+    let opened = opened.unwrap_or_else(|stopping| Err(io::Error::other(stopping)));
     opened.map_err(|error| SinkError::of_file("open the folder", folder.display(), error))
 }
 
@@ -142,7 +143,7 @@ impl OpenPlace {
             folders.try_for_each(|folder| std::fs::File::open(folder)?.sync_all())
         });
         let synced = synced.await;
-        let synced = synced.unwrap_or_else(|stopping| Err(std::io::Error::other(stopping)));
+        let synced = synced.unwrap_or_else(|stopping| Err(io::Error::other(stopping)));
         synced.map_err(|error| {
             SinkError::of_file(
                 "sync the folder of",
@@ -198,11 +199,14 @@ impl OpenPlace {
             return Ok(false);
         };
         let folder = root.join(path.as_ref());
-        let is_link = task::blocking(move || folder.is_symlink()).await;
-        is_link.map_err(|stopping| {
-            let error = std::io::Error::other(stopping);
-            SinkError::of_file("look at", self.path_shown(path), error)
-        })
+        let looked = task::blocking(move || folder.symlink_metadata()).await;
+        let error = match looked.unwrap_or_else(|stopping| Err(io::Error::other(stopping))) {
+            Ok(metadata) => return Ok(metadata.is_symlink()),
+            // Somebody has removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => error,
+        };
+        Err(SinkError::of_file("look at", self.path_shown(path), error))
     }
 
     /// Returns the bytes of a small file, or `None` if it is not there.
