@@ -116,6 +116,10 @@ pub struct Compacted {
     pub n_undone: u64,
     /// Files that were removed because an earlier compaction has taken them.
     pub n_removed: u64,
+    /// Small files that are left because they are not old enough.
+    pub n_young: u64,
+    /// Small files that are left because there are too few of them.
+    pub n_few: u64,
     /// Files and folders that could not be read or written.
     pub n_failed: u64,
 }

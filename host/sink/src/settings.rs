@@ -26,7 +26,10 @@ pub fn check_number(
 ) -> Result<(), SettingError> {
     check(range.contains(&value), || SettingError {
         name,
-        value: value.to_string(),
+        value: match most.ends_with('B') {
+            true => size(value),
+            false => value.to_string(),
+        },
         least,
         most,
     })
@@ -45,10 +48,31 @@ pub fn check_time(
 ) -> Result<(), SettingError> {
     check(range.contains(&value), || SettingError {
         name,
-        value: humantime::format_duration(value).to_string(),
+        value: time(value),
         least,
         most,
     })
+}
+
+/// Returns a number of bytes in the largest unit of which it is a whole number.
+fn size(n_bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let whole = units
+        .into_iter()
+        .find(|(bits, _)| n_bytes > 0 && n_bytes.trailing_zeros() >= *bits);
+    match whole {
+        Some((bits, unit)) => format!("{}{unit}", n_bytes >> bits),
+        None => format!("{n_bytes}B"),
+    }
+}
+
+/// Returns a time as people write it: whole days are not months and years of a mean length.
+fn time(time: Duration) -> String {
+    let (seconds, day) = (time.as_secs(), 86_400);
+    match seconds > 0 && seconds.is_multiple_of(day) && time.subsec_nanos() == 0 {
+        true => format!("{}days", seconds / day),
+        false => humantime::format_duration(time).to_string(),
+    }
 }
 
 fn check(is_in_range: bool, error: impl FnOnce() -> SettingError) -> Result<(), SettingError> {
@@ -69,5 +93,13 @@ mod tests {
         let error = check_time("max-wait", Duration::from_secs(90), range, ("0s", "1m"));
         let expected = "max-wait is 1m 30s; it goes from 0s to 1m";
         assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn values_are_shown_as_people_write_them() {
+        let shown = [5 << 30, 3 << 20, 64 << 10, 1_000, 0].map(size);
+        assert_eq!(shown, ["5GiB", "3MiB", "64KiB", "1000B", "0B"]);
+        let times = [60 * 86_400, 86_400, 90, 0].map(|seconds| time(Duration::from_secs(seconds)));
+        assert_eq!(times, ["60days", "1days", "1m 30s", "0s"]);
     }
 }

@@ -167,7 +167,7 @@ fn pack_error(error: ArchiveError) -> anyhow::Error {
 }
 
 /// Returns the archives that these paths name. There has to be one.
-fn found(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub fn found(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let files = crawler_archive::files(paths)?;
     if files.is_empty() {
         let hint = "name files that end in .warc, .warc.gz or .wacz, or a folder with some";

@@ -124,12 +124,35 @@ impl SinkPlace {
         }
     }
 
-    /// Returns the folder or bucket that is for the files of this sink alone.
+    /// Returns the folder or bucket that is for the files of this sink alone. A folder that is there has its path without
+    /// symbolic links.
     fn own_place(&self) -> Option<DataPlace> {
-        match self {
-            SinkPlace::Folder { folder, .. } => Some(DataPlace::Folder(folder.clone())),
-            SinkPlace::Files(files) => Some(files.place.clone()),
-            SinkPlace::Database(_) | SinkPlace::Stream(_) | SinkPlace::Post(_) => None,
+        let place = match self {
+            SinkPlace::Folder { folder, .. } => DataPlace::Folder(folder.clone()),
+            SinkPlace::Files(files) => files.place.clone(),
+            SinkPlace::Database(_) | SinkPlace::Stream(_) | SinkPlace::Post(_) => return None,
+        };
+        Some(match place {
+            DataPlace::Folder(folder) => DataPlace::Folder(folder.canonicalize().unwrap_or(folder)),
+            bucket @ DataPlace::Bucket(_) => bucket,
+        })
+    }
+
+    /// Returns true if the place of another sink is within that of this one, whose compaction goes through all folders in
+    /// it.
+    fn goes_through(&self, other: &Self) -> bool {
+        if !matches!(self, SinkPlace::Files(_)) {
+            return false;
+        }
+        match (self.own_place(), other.own_place()) {
+            (Some(DataPlace::Folder(own)), Some(DataPlace::Folder(other))) => {
+                other.starts_with(own)
+            }
+            (Some(DataPlace::Bucket(own)), Some(DataPlace::Bucket(other))) => {
+                (own.provider, &own.name) == (other.provider, &other.name)
+                    && other.prefix.prefix_matches(&own.prefix)
+            }
+            _ => false,
         }
     }
 
@@ -303,6 +326,12 @@ pub(super) fn check_place(
             };
             return Err(format!(
                 "sink {name}: its {what} is that of sink {}; each needs one of its own",
+                other.name
+            ));
+        }
+        if other.place.goes_through(&sink.place) || sink.place.goes_through(&other.place) {
+            return Err(format!(
+                "sink {name}: of its place and that of sink {}, one is within the other, and a compaction goes through both; write them side by side",
                 other.name
             ));
         }
@@ -557,6 +586,39 @@ mod tests {
         let error = check_place(&others, parse("c", "file:///srv//b/")).unwrap_err();
         let why = "sink c: its folder is that of sink b; each needs one of its own";
         assert_eq!(error, why);
+    }
+
+    #[test]
+    fn a_link_to_the_folder_of_another_sink_is_the_same_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let of = |name: &str, folder: &Path| {
+            parse(name, &format!("url = 'file://{}'", folder.display())).unwrap()
+        };
+        let error = check_place(&[of("a", &real)], of("b", &link)).unwrap_err();
+        let why = "sink b: its folder is that of sink a; each needs one of its own";
+        assert_eq!(error, why);
+    }
+
+    #[test]
+    fn no_place_is_within_one_that_is_compacted() {
+        let lines = |name: &str, url: &str| parse(name, &format!("url = '{url}'")).unwrap();
+        let csv =
+            |name: &str, url: &str| parse(name, &format!("url = '{url}'\nformat = 'csv'")).unwrap();
+        let why = "sink b: of its place and that of sink a, one is within the other, and a compaction goes through both; write them side by side";
+        for (first, second) in [
+            (csv("a", "file:///srv/a"), lines("b", "file:///srv/a/c")),
+            (lines("a", "file:///srv/a/c"), csv("b", "file:///srv/a")),
+            (lines("a", "s3://lake/a"), lines("b", "s3://lake/a/b")),
+        ] {
+            assert_eq!(check_place(&[first], second), Err(why.to_owned()));
+        }
+        let first = [csv("a", "file:///srv/a"), lines("a", "s3://lake/a")];
+        check_place(&first, csv("b", "file:///srv/ab")).unwrap();
+        check_place(&first, lines("b", "s3://lake/ab")).unwrap();
+        check_place(&first, lines("b", "s3://other/a/b")).unwrap();
     }
 
     #[test]

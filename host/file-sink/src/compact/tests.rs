@@ -507,7 +507,7 @@ fn a_number_out_of_its_range_is_named() {
                 target_bytes: 1,
                 ..default
             },
-            "--target is 1; it goes from 1MiB to 1GiB",
+            "--target is 1B; it goes from 1MiB to 1GiB",
         ),
         (
             CompactSettings {
@@ -521,7 +521,7 @@ fn a_number_out_of_its_range_is_named() {
                 min_age: Duration::from_secs(31 * 86_400),
                 ..default
             },
-            "--min-age is 1month 13h 26m 24s; it goes from 0s to 30days",
+            "--min-age is 31days; it goes from 0s to 30days",
         ),
     ] {
         assert_eq!(settings.check().unwrap_err().to_string(), why);
