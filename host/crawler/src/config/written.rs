@@ -196,6 +196,20 @@ fn of_limit(limit: LimitName, value: u64) -> Written {
     }
 }
 
+/// Returns the settings of a crawl that are not left to their defaults, each as `name=value` with the value that its option
+/// takes.
+pub fn settings(spec: &ResourceSpec) -> Vec<String> {
+    let settings = SETTINGS.iter().filter_map(|setting| {
+        let value = match of_setting(setting, setting.value(&spec.crawl)?) {
+            Written::Text(text) => text,
+            Written::Texts(texts) => texts.join(","),
+            other @ (Written::Number(_) | Written::Table(_)) => other.to_string(),
+        };
+        Some(format!("{}={value}", setting.name))
+    });
+    settings.collect()
+}
+
 fn of_setting(setting: &Setting, value: Value) -> Written {
     match (setting.kind, value) {
         (Kind::Bytes, Value::Number(n)) => Written::Text(format_bytes(n)),
@@ -299,6 +313,17 @@ mod tests {
         spec.placement.near = Some("shop".parse().unwrap());
         spec.placement.apart = Some("forum".parse().unwrap());
         spec
+    }
+
+    #[test]
+    fn settings_are_told_as_options_take_them() {
+        let text =
+            "[[resource]]\nname = 'a'\nsink = ['lines', 'lake']\nchanges = 30\ndelay = '1m'\n";
+        let told = settings(&read(text)[0]);
+        for setting in ["sink=lines,lake", "changes=30", "delay=1m"] {
+            assert!(told.iter().any(|told| told == setting), "{told:?}");
+        }
+        assert_eq!(told.len(), 3);
     }
 
     #[test]

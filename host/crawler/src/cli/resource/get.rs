@@ -10,6 +10,7 @@ use super::stats::{self, Found};
 use super::{list, log_line};
 use crate::cli::args::OutputArgs;
 use crate::cli::table;
+use crate::config;
 use crawler_api::client::Client;
 use crawler_api::{placement_spec, totals};
 use crawler_model::id::ResourceName;
@@ -92,6 +93,7 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
     } else {
         placement.to_string()
     };
+    let settings = config::settings(&crawler_api::resource_spec(resource.spec())?);
     let rows = [
         ("resource", format!("{} (id {})", spec.name, spec.id)),
         ("phase", phase),
@@ -100,6 +102,7 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         ("labels", pairs(&spec.labels)),
         ("params", pairs(&spec.params)),
         ("limits", limits.join(" ")),
+        ("settings", table::plain(&settings.join(" "))),
         ("placement", placement),
         (
             "run",
