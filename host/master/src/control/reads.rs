@@ -219,6 +219,28 @@ impl Control {
         stream::iter(reads).buffered(READS).try_collect().await
     }
 
+    /// Returns the shards of a resource with the numbers that their owners have at this moment.
+    pub(super) async fn with_live_counts(
+        &self,
+        name: &ResourceName,
+        mut shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
+    ) -> Result<BTreeMap<ShardId, Versioned<ShardRecord>>, ControlError> {
+        let candidates = self.candidates().await?;
+        let owners = owners(shards.values(), &candidates);
+        let live = self.live(owners, Some(name)).await;
+        for (id, shard) in &mut shards {
+            let record = &mut shard.value;
+            if let Some(crawl) = live.get(id)
+                && crawl.epoch == record.epoch
+                && running_owner(record).is_some()
+                && let Some(counts) = &crawl.counts
+            {
+                record.counts = counts.clone();
+            }
+        }
+        Ok(shards)
+    }
+
     /// Asks the owners for their numbers. An owner that does not answer is left out, and the stored numbers are
     /// used instead.
     async fn live(&self, owners: BTreeMap<String, Node>, name: Option<&ResourceName>) -> Live {

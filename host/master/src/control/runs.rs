@@ -115,7 +115,9 @@ impl Control {
             ..present.value.clone()
         };
         let shards = self.whole_shards(&present.value).await?;
-        let mut history = self.history_with(&present.value, &shards).await?;
+        // Stored are the numbers from when a shard was given back last.
+        let counted = self.with_live_counts(name, shards.clone()).await?;
+        let mut history = self.history_with(&present.value, &counted).await?;
         history.begin(&resource);
         let ended = history.runs.last();
         let stopped = ended.filter(|ended| ended.outcome == RunOutcome::Stopped);
