@@ -10,6 +10,7 @@ use super::{Failure, login, table};
 use crawler_api::client::Client;
 use crawler_model::access::{Role, Subject, TokenId};
 use crawler_model::id::Namespace;
+use crawler_model::number;
 use crawler_process::clock::{Clock as _, SystemClock};
 
 #[derive(Debug, Subcommand)]
@@ -125,10 +126,21 @@ pub(super) async fn run(command: AccessCommand, client: Client) -> anyhow::Resul
                 subject: text(subject.as_ref().map(ToString::to_string)),
                 issued_before: 0,
             };
+            let n_tokens = match &subject {
+                Some(subject) => client.tokens(&subject.to_string()).await?.len(),
+                None => 1,
+            };
             client.revoke_tokens(message).await?;
             let revoked = match (id, subject) {
                 (Some(id), _) => format!("revoked token {id}"),
-                (None, Some(subject)) => format!("revoked all tokens that {subject} was given"),
+                // A name that is written wrong must not pass for a revocation.
+                (None, Some(subject)) if n_tokens == 0 => {
+                    let hint = "`crawler access token list` shows those there are";
+                    return Err(Failure::new(format!("{subject} has no token"), hint).into());
+                }
+                (None, Some(subject)) => {
+                    format!("revoked {} of {subject}", number(n_tokens as u64, "token"))
+                }
                 (None, None) => String::new(),
             };
             Ok(table::print_line(&revoked)?)
