@@ -497,6 +497,21 @@ async fn a_link_to_a_folder_is_not_followed() {
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 3);
 }
 
+#[tokio::test]
+async fn a_folder_that_is_gone_is_no_link_and_other_errors_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("books"), "no folder").unwrap();
+    let sinks = FileSinks::in_folder(folder.path().to_owned(), FileSettings::default()).unwrap();
+    let place = sinks.place.open().await.unwrap();
+    assert!(!place.is_link(&ObjectPath::from("gone")).await.unwrap());
+    let error = place.is_link(&ObjectPath::from(FOLDER)).await.unwrap_err();
+    let shown = folder.path().display();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot look at {shown}/{FOLDER}")
+    );
+}
+
 #[test]
 fn a_number_out_of_its_range_is_named() {
     let default = CompactSettings::default();
