@@ -1,6 +1,6 @@
 //! Drift of items: pages whose items no longer look like those of the last good run.
 //!
-//! Pure rules, in four steps:
+//! Pure rules:
 //!
 //! ```text
 //! sample     features of one item: type shape, length, number and hash of each field
@@ -9,6 +9,7 @@
 //! profile    shapes by kind and host, and how much they differ from page to page within a run
 //! verdict    the field of a window of pages that departs most from a profile, if one does
 //! watch      pages that wait for the verdict on their window
+//! hold       items that are held, and decisions about them
 //! ```
 //!
 //! # Reasoning
@@ -31,6 +32,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 mod histogram;
+mod hold;
 mod profile;
 mod sample;
 mod shape;
@@ -39,9 +41,9 @@ mod tests;
 mod verdict;
 mod watch;
 
+pub use hold::{Action, Decision, Hold};
 pub use profile::{GroupName, Profile};
 pub use sample::{Sample, sampled};
-pub use shape::FieldView;
 pub use verdict::{Departs, Departure};
 pub use watch::{Verdict, Watch};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::sample::Sample;
-use super::shape::{FieldView, Shape};
+use super::shape::Shape;
 use super::verdict::{Distances, distances};
 use super::{BLOCK, MAX_BYTES, MAX_GROUPS, MAX_HOSTS, MAX_KINDS, MIN_PAGES};
 
@@ -107,6 +107,18 @@ impl Profile {
         self.groups.retain(|(known, _)| known != name);
     }
 
+    /// Returns what the next run is judged by, after a run with this profile that has stored all that it could. Of the kinds
+    /// and hosts whose items it holds, what was known before stays.
+    #[must_use]
+    pub fn after_run<'a>(
+        mut self,
+        earlier: &Self,
+        held: impl Iterator<Item = &'a GroupName>,
+    ) -> Self {
+        held.for_each(|name| self.forget(name));
+        self.after(earlier)
+    }
+
     /// Returns true without any group.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
@@ -134,12 +146,10 @@ impl Profile {
         serde_json::to_vec(&Self { groups }).expect("counts are JSON")
     }
 
-    /// Returns the names of the groups, each with its fields.
-    pub fn views(&self) -> Vec<(GroupName, Vec<FieldView>)> {
-        let views = self.groups.iter();
-        views
-            .map(|(name, group)| (name.clone(), group.shape.views()))
-            .collect()
+    /// Returns all groups.
+    #[cfg(test)]
+    pub(super) fn groups(&self) -> &[(GroupName, Group)] {
+        &self.groups
     }
 
     fn place(&self, kind: &str, host: &str) -> Result<usize, usize> {

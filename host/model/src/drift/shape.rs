@@ -34,25 +34,6 @@ pub(super) struct Field {
 #[serde(transparent)]
 struct Distinct(BTreeSet<u64>);
 
-/// Counts of a field, for people to read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FieldView {
-    /// Name of the field.
-    pub name: String,
-    /// Number of items looked at.
-    pub n_items: u64,
-    /// Number of items that have a value.
-    pub n_present: u64,
-    /// Estimate of the number of distinct values.
-    pub n_distinct: u64,
-    /// Types of the values, with the number of each.
-    pub types: Vec<(&'static str, u64)>,
-    /// A tenth, half and nine tenths of the lengths are below these numbers of characters or entries.
-    pub lengths: Option<[f64; 3]>,
-    /// The same of the numbers.
-    pub numbers: Option<[f64; 3]>,
-}
-
 impl Shape {
     /// Counts an item.
     pub(super) fn add(&mut self, sample: &Sample) {
@@ -93,24 +74,6 @@ impl Shape {
     pub(super) fn n_distinct(&self, name: &str) -> u64 {
         let field = self.fields.get(name);
         field.map_or(0, |field| field.distinct.estimate())
-    }
-
-    /// Returns the counts of all fields, for people to read.
-    pub(super) fn views(&self) -> Vec<FieldView> {
-        let views = self.fields.iter().map(|(name, field)| {
-            let types = self.types_of(name);
-            let named = Type::WORDS.into_iter().zip(types).skip(1);
-            FieldView {
-                name: name.clone(),
-                n_items: self.n,
-                n_present: self.n.saturating_sub(types[Type::Absent as usize]),
-                n_distinct: field.distinct.estimate(),
-                types: named.filter(|(_, n)| *n > 0).collect(),
-                lengths: tenths(&field.lengths),
-                numbers: tenths(&field.numbers),
-            }
-        });
-        views.collect()
     }
 }
 
@@ -160,11 +123,6 @@ impl Distinct {
     }
 }
 
-fn tenths(histogram: &Histogram) -> Option<[f64; 3]> {
-    let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| histogram.quantile(share));
-    Some([low?, middle?, high?])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,9 +137,6 @@ mod tests {
         assert_eq!(shape.types_of("a")[..3], [1, 1, 1]);
         assert_eq!(shape.types_of("b")[Type::Absent as usize], 2);
         assert_eq!(shape.types_of("c")[Type::Absent as usize], 3);
-        let views = shape.views();
-        assert_eq!((views[0].n_present, views[0].n_items), (2, 3));
-        assert_eq!(views[0].types, [("bool", 1), ("number", 1)]);
     }
 
     #[test]

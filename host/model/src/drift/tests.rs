@@ -298,13 +298,11 @@ fn a_profile_has_so_many_hosts_kinds_and_bytes_at_most() {
         }
         profile.add(&format!("kind {n}"), HOST, &sample);
     }
-    assert!(profile.views().len() <= MAX_GROUPS + MAX_KINDS);
+    assert!(profile.groups().len() <= MAX_GROUPS + MAX_KINDS);
     let stored = profile.after(&Profile::default());
-    let hosts = stored
-        .views()
-        .into_iter()
-        .filter(|(name, _)| name.kind == KIND);
-    let hosts: Vec<String> = hosts.map(|(name, _)| name.host).collect();
+    let groups = stored.groups().iter();
+    let of_kind = groups.filter(|(name, _)| name.kind == KIND);
+    let hosts: Vec<&str> = of_kind.map(|(name, _)| name.host.as_str()).collect();
     assert_eq!(hosts.len(), MAX_HOSTS + 1);
     assert_eq!(hosts[0], "", "the rest together");
     // A host without a group of its own is judged by the rest.
@@ -321,7 +319,7 @@ fn a_profile_has_so_many_hosts_kinds_and_bytes_at_most() {
     }
     let stored = large.stored();
     assert!(stored.len() <= MAX_BYTES + MAX_GROUPS + 16);
-    let n_groups = Profile::read(&stored).unwrap().views().len();
+    let n_groups = Profile::read(&stored).unwrap().groups().len();
     assert!((1..MAX_GROUPS).contains(&n_groups), "{n_groups}");
 }
 
@@ -414,6 +412,25 @@ fn what_follows_held_items_is_held() {
     let mut accepted = baseline.clone();
     accepted.forget(&held.group);
     assert_eq!(accepted.judges(KIND, HOST), None);
+}
+
+#[test]
+fn a_run_that_holds_items_leaves_the_profile_of_the_run_before() {
+    let mut random = Random(15);
+    let baseline = good_run(100, &mut random);
+    let group = baseline.judges(KIND, HOST).unwrap().clone();
+    let mut run = Profile::default();
+    for page in 0..60 {
+        run.add(KIND, HOST, &item(page, &mut random, Broken::No));
+    }
+    let next = run.clone().after_run(&baseline, [&group].into_iter());
+    assert_eq!(next.stored(), baseline.after(&Profile::default()).stored());
+    let n_items = |profile: &Profile| profile.groups()[0].1.shape.n;
+    assert_eq!(n_items(&run.after_run(&baseline, [].into_iter())), 60);
+    // A run that has seen little adds to what was known.
+    let mut small = Profile::default();
+    small.add(KIND, HOST, &item(0, &mut random, Broken::No));
+    assert_eq!(n_items(&small.after_run(&baseline, [].into_iter())), 101);
 }
 
 #[test]
