@@ -28,7 +28,8 @@ pub(super) async fn finish(
     let Some(totals) = frontier.change_totals() else {
         return Ok(true);
     };
-    if let Some(missing) = missing(&frontier.counts(), totals) {
+    let n_held = frontier.kept_back().n_held;
+    if let Some(missing) = missing(&frontier.counts(), totals, n_held) {
         log.note(
             "warn",
             format!("items that this run has not seen are not told as removed: {missing}"),
@@ -43,10 +44,16 @@ pub(super) async fn finish(
 }
 
 /// Returns why a run has not seen all that there is, or `None` if it has.
-fn missing(counts: &Counts, totals: ChangeTotals) -> Option<String> {
+fn missing(counts: &Counts, totals: ChangeTotals, n_held: u64) -> Option<String> {
     if totals.is_torn {
         let why = "some of its items were stored by a worker of an earlier version";
         return Some(why.to_owned());
+    }
+    if n_held > 0 {
+        let held = number(n_held, "item");
+        return Some(format!(
+            "{held} in quarantine, which nobody has decided about"
+        ));
     }
     if counts.due > 0 {
         let due = number(counts.due, "URL");
@@ -120,7 +127,7 @@ mod tests {
         let (mut counts, mut totals) = (Counts::default(), ChangeTotals::default());
         counts.end_done(Done::Parsed);
         change(&mut counts, &mut totals);
-        let found = missing(&counts, totals).unwrap_or_default();
+        let found = missing(&counts, totals, 0).unwrap_or_default();
         assert_eq!(found, expected);
     }
 
@@ -160,11 +167,20 @@ mod tests {
     }
 
     #[test]
+    fn a_run_with_held_items_is_not_complete() {
+        let mut counts = Counts::default();
+        counts.end_done(Done::Parsed);
+        let found = missing(&counts, ChangeTotals::default(), 2);
+        let expected = "2 items in quarantine, which nobody has decided about";
+        assert_eq!(found.as_deref(), Some(expected));
+    }
+
+    #[test]
     fn a_run_without_a_page_is_not_complete() {
         let check = |change: fn(&mut Counts), expected: &str| {
             let mut counts = Counts::default();
             change(&mut counts);
-            let found = missing(&counts, ChangeTotals::default());
+            let found = missing(&counts, ChangeTotals::default(), 0);
             assert_eq!(found.as_deref(), Some(expected));
         };
         // The site has shut the crawl out.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::meters::{Load, Meters, Seen};
 use crawler_archive::Archive;
 use crawler_crawl::CrawlConfig;
-use crawler_crawl::backlog::{self, SINK_BEHIND};
+use crawler_crawl::backlog::{self, QUARANTINE_FULL, SINK_BEHIND};
 use crawler_crawl::incidents::{CrawlIncidents, whole_seconds};
 use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
@@ -233,6 +233,7 @@ impl CrawlState {
             why,
         });
         let stalled = stalled.or_else(|| fields.sinks_wait());
+        let stalled = stalled.or_else(|| fields.undecided());
         let short = || {
             let crawl_memory = fields.crawl_memory.as_ref();
             let why = frontier.and(crawl_memory).and_then(CrawlMemory::short)?;
@@ -271,11 +272,24 @@ impl Fields {
 
     /// Returns why no page is taken until a sink has caught up, if that is so.
     fn behind(&self) -> Option<String> {
+        self.paused_by(backlog::why_paused)
+    }
+
+    /// Returns why no page is taken until held items are decided about, if that is so.
+    fn undecided(&self) -> Option<Waits> {
+        Some(Waits {
+            condition: QUARANTINE_FULL.to_owned(),
+            why: self.paused_by(backlog::why_undecided)?,
+        })
+    }
+
+    /// Returns what a bound on the bytes of items says, if there is a page that it keeps from being taken.
+    fn paused_by(&self, why: fn(&dyn Frontier, u64) -> Option<String>) -> Option<String> {
         let (frontier, bound) = (self.frontier.as_ref()?, self.backlog.as_ref()?);
         let config = bound.config.borrow();
         let max = config.settings.max_undelivered();
         let max = share_of(max, bound.shard, bound.n_shards);
-        let why = backlog::why_paused(&**frontier, max)?;
+        let why = why(&**frontier, max)?;
         (frontier.counts().due > 0).then_some(why)
     }
 }

@@ -216,7 +216,7 @@ pub(super) fn hash_of(text: &str) -> u64 {
     digest
         .iter()
         .take(8)
-        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+        .fold(0, |hash, byte| (hash << 8) | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -307,6 +307,7 @@ mod tests {
             run: Run(1),
             fetched_at: 0,
             item: RawValue::from_string(format!("{{\"n\": {n}}}")).unwrap(),
+            change: None,
         };
         let mut items: Vec<ItemRecord> = (0..30).map(|n| item(n, "book")).collect();
         items.push(item(0, "shelf"));

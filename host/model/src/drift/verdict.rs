@@ -66,7 +66,9 @@ impl fmt::Display for Departure {
         write!(
             f,
             "field {}: {}, before {}",
-            self.field, self.now, self.before
+            self.field.escape_debug(),
+            self.now,
+            self.before
         )
     }
 }

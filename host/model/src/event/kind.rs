@@ -47,7 +47,7 @@ impl FromStr for EventClass {
     }
 }
 
-/// Kind of an event. Those from `RuleKilled` to `ArchiveBack` are of resources and known to workers only; those from
+/// Kind of an event. Those from `RuleKilled` to `ItemsHeld` are of resources and known to workers only; those from
 /// `Joined` on are of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
@@ -105,6 +105,8 @@ pub enum EventKind {
     ArchiveRefused,
     /// The archive takes pages again.
     ArchiveBack,
+    /// Items are held, because they are not like those of the last good run.
+    ItemsHeld,
     /// A process has registered as the node.
     Joined,
     /// The process of the node is gone, and had said that it would leave.
@@ -138,7 +140,7 @@ pub struct OtherWord {
 
 impl EventKind {
     /// All kinds that this version tells.
-    pub const ALL: [EventKind; 37] = [
+    pub const ALL: [EventKind; 38] = [
         EventKind::Added,
         EventKind::Updated,
         EventKind::PluginFound,
@@ -166,6 +168,7 @@ impl EventKind {
         EventKind::SinkBack,
         EventKind::ArchiveRefused,
         EventKind::ArchiveBack,
+        EventKind::ItemsHeld,
         EventKind::Joined,
         EventKind::Left,
         EventKind::Lost,
@@ -208,6 +211,7 @@ impl EventKind {
             EventKind::SinkBack => "sink-back",
             EventKind::ArchiveRefused => "archive-refused",
             EventKind::ArchiveBack => "archive-back",
+            EventKind::ItemsHeld => "items-held",
             EventKind::Joined => "joined",
             EventKind::Left => "left",
             EventKind::Lost => "lost",
@@ -224,7 +228,7 @@ impl EventKind {
 
     /// True if a worker may tell such an event. A later version may have further kinds.
     pub fn is_of_worker(self) -> bool {
-        let known = EventKind::RuleKilled..=EventKind::ArchiveBack;
+        let known = EventKind::RuleKilled..=EventKind::ItemsHeld;
         known.contains(&self) || matches!(self, EventKind::Unknown(_))
     }
 
@@ -259,6 +263,7 @@ impl EventKind {
             | EventKind::SinkBack
             | EventKind::ArchiveRefused
             | EventKind::ArchiveBack
+            | EventKind::ItemsHeld
             | EventKind::Joined
             | EventKind::Left
             | EventKind::Lost
@@ -346,12 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn workers_tell_seven_kinds_and_those_of_later_versions() {
+    fn workers_tell_eight_kinds_and_those_of_later_versions() {
         let own = EventKind::ALL
             .into_iter()
             .filter(|kind| kind.is_of_worker());
-        assert_eq!(own.count(), 7);
-        assert!(EventKind::RuleKilled.is_of_worker() && EventKind::ArchiveBack.is_of_worker());
+        assert_eq!(own.count(), 8);
+        assert!(EventKind::RuleKilled.is_of_worker() && EventKind::ItemsHeld.is_of_worker());
         assert!(!EventKind::Deleted.is_of_worker() && !EventKind::Joined.is_of_worker());
         let later: EventKind = "of-a-later-version".parse().unwrap();
         assert!(later.is_of_worker());
