@@ -257,6 +257,14 @@ pub enum ControlError {
         /// Number of dead letters by reason.
         present: BTreeMap<String, u64>,
     },
+    /// Nothing is held, or no such hold is there.
+    #[error("resource {name} {}", held(.hold.as_deref()))]
+    NothingHeld {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The requested hold, if one was given.
+        hold: Option<String>,
+    },
     /// A run with fewer shards was requested, but a shard that would be dropped may have something that is nowhere
     /// else.
     #[error(
@@ -311,6 +319,13 @@ impl ControlError {
         };
         ControlError::NotLeading { leader }
     }
+}
+
+fn held(hold: Option<&str>) -> String {
+    hold.map_or_else(
+        || "holds no items".to_owned(),
+        |hold| format!("has no hold {hold}"),
+    )
 }
 
 fn given_up(reason: Option<&str>) -> String {

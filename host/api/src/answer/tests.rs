@@ -588,6 +588,7 @@ fn counts() -> Counts {
         began_at: 14,
         ended_at: 15,
         kept_bytes: 16,
+        held: 17,
     }
 }
 

@@ -111,6 +111,7 @@ impl Inner {
             state.quarantined.holds.insert(hold.number, hold);
         }
         drop(found);
+        state.count_held();
         let (baseline, _) = self.stored_profile(keys::BASELINE_PROFILE).await?;
         let (of_run, run) = self.stored_profile(keys::RUN_PROFILE).await?;
         let quarantined = &mut state.quarantined;
@@ -236,6 +237,7 @@ impl Inner {
                     quarantined.put_hold(of_hold, &mut batch);
                 }
                 state.quarantined.put_record(&mut batch);
+                state.count_held();
             }
         }
         self.write(&guard, batch, 0).await?;
@@ -294,6 +296,7 @@ impl Inner {
                 quarantined.put_profiles(self.run, &mut batch);
                 state.pass(passing, compared, &mut batch);
             }
+            state.count_held();
         }
         self.write(&guard, batch, 0).await?;
         Ok(n)

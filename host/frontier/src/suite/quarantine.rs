@@ -140,6 +140,7 @@ pub async fn held_items_reach_a_sink_only_once_they_are_released([first, second]
         (kept_back.n_waiting, kept_back.n_held, kept_back.n_holds),
         (0, 3, 1)
     );
+    assert_eq!(frontier.counts().held, 3);
     let holds = frontier.holds();
     assert_eq!(
         (holds[0].number, holds[0].run, holds[0].n_items),

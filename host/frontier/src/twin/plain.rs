@@ -378,6 +378,7 @@ impl Plain {
         let due = self.urls.values().filter(|known| known.stage == Stage::Due);
         Counts {
             due: due.count() as u64,
+            held: self.n_held(),
             ..self.counts.clone()
         }
     }

@@ -78,6 +78,12 @@ impl Plain {
         kept.map(|kept| (*kept.item).clone()).collect()
     }
 
+    /// Returns the number of items that are held.
+    pub(super) fn n_held(&self) -> u64 {
+        let holds = self.quarantined.holds.values();
+        holds.map(|(hold, _)| hold.n_items).sum()
+    }
+
     fn judge(&mut self, judgement: &Judgement) {
         let since = self.time.to_wall(self.time.latest());
         let quarantined = &mut self.quarantined;

@@ -248,17 +248,39 @@ impl Control {
         order: &Redrive,
         (request, event): (&RequestId, Event),
     ) -> Result<bool, ControlError> {
+        let with_redrive = |_id, shard: ShardRecord| {
+            // The order joins one that no worker has carried out yet.
+            let redrive = match shard.redrive.clone() {
+                Some(earlier) => earlier.or(order.clone()),
+                None => order.clone(),
+            };
+            Some(ShardRecord {
+                redrive: Some(redrive),
+                ..shard
+            })
+        };
+        self.order(leadership, present, with_redrive, (request, event))
+            .await
+    }
+
+    /// Takes all shards from their owners, each with an order for the next one, which `with_order` adds to its record; guarded
+    /// by what was read. Returns false if another write came first, or an order has no room.
+    pub(super) async fn order(
+        &self,
+        leadership: &Leadership,
+        present: &Versioned<Resource>,
+        with_order: impl Fn(ShardId, ShardRecord) -> Option<ShardRecord>,
+        (request, event): (&RequestId, Event),
+    ) -> Result<bool, ControlError> {
         let mut txn = Txn::new();
         let shards = self.whole_shards(&present.value).await?.into_iter();
         for (id, shard) in shards.filter(|(id, _)| present.value.has_shard(*id)) {
+            let Some(record) = with_order(id, shard.value.clone()) else {
+                return Ok(false);
+            };
             let record = ShardRecord {
-                // The order joins one that no worker has carried out yet.
-                redrive: Some(match shard.value.redrive.clone() {
-                    Some(earlier) => earlier.or(order.clone()),
-                    None => order.clone(),
-                }),
                 state: ShardState::Free,
-                ..shard.value.clone()
+                ..record
             };
             txn = self.freed(txn, id, &shard, record);
         }

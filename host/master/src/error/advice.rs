@@ -52,6 +52,7 @@ impl ControlError {
             | ControlError::NoFrontier { .. }
             | ControlError::NotCompared { .. }
             | ControlError::NoDeadLetters { .. }
+            | ControlError::NothingHeld { .. }
             | ControlError::ShardBusy { .. }
             | ControlError::UnknownSchedule { .. }
             | ControlError::NeedsRestart { .. }
@@ -171,6 +172,9 @@ impl ControlError {
             ControlError::NotCompared { name, .. } => format!(
                 "`crawler resource update {name} --changes 30` keeps those of 30 runs, from the next run on"
             ),
+            ControlError::NothingHeld { name, .. } => {
+                format!("`crawler quarantine list {name}` shows what is held")
+            }
             ControlError::NoDeadLetters { name, present, .. } if present.is_empty() => {
                 format!("`crawler frontier stats {name}` shows what became of its URLs")
             }

@@ -71,6 +71,8 @@ pub enum EventKind {
     Failed,
     /// Dead letters are tried again.
     Redriven,
+    /// Held items are released or dropped.
+    HeldDecided,
     /// A shard was assigned to a worker.
     Placed,
     /// A worker was told to give a shard back.
@@ -140,7 +142,7 @@ pub struct OtherWord {
 
 impl EventKind {
     /// All kinds that this version tells.
-    pub const ALL: [EventKind; 38] = [
+    pub const ALL: [EventKind; 39] = [
         EventKind::Added,
         EventKind::Updated,
         EventKind::PluginFound,
@@ -151,6 +153,7 @@ impl EventKind {
         EventKind::Finished,
         EventKind::Failed,
         EventKind::Redriven,
+        EventKind::HeldDecided,
         EventKind::Placed,
         EventKind::Moving,
         EventKind::Moved,
@@ -194,6 +197,7 @@ impl EventKind {
             EventKind::Finished => "finished",
             EventKind::Failed => "failed",
             EventKind::Redriven => "redriven",
+            EventKind::HeldDecided => "held-decided",
             EventKind::Placed => "placed",
             EventKind::Moving => "moving",
             EventKind::Moved => "moved",
@@ -244,6 +248,7 @@ impl EventKind {
             | EventKind::Finished
             | EventKind::Failed
             | EventKind::Redriven
+            | EventKind::HeldDecided
             | EventKind::Placed
             | EventKind::Moved
             | EventKind::Unplaced => Some(EventClass::Changed),

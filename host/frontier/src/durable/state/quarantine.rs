@@ -149,6 +149,11 @@ impl Quarantined {
 }
 
 impl State {
+    /// Brings the totals up to date with the holds.
+    pub(in crate::durable) fn count_held(&mut self) {
+        self.counts.held = self.quarantined.kept_back().n_held;
+    }
+
     /// Stores items of a page that wait for a verdict, in the batch of the page, which was applied already.
     pub(in crate::durable) fn keep_back(
         &mut self,

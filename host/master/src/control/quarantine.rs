@@ -1,0 +1,177 @@
+//! Calls about items that are held: which there are, and what becomes of them.
+//!
+//! A decision is written into the records of the shards, like the order of a redrive, and the workers carry it out when
+//! they have the frontiers open. It names the items that the caller could see: what is held meanwhile stays.
+
+use super::{Asked, Control, MAX_TRIES};
+use crate::ControlError;
+use crawler_frontier::reader::HeldPage;
+use crawler_model::drift::{Action, Decision, Hold};
+use crawler_model::event::{Event, EventKind};
+use crawler_model::id::{ResourceName, Shard};
+use crawler_model::number;
+use crawler_model::resource::{ShardId, ShardRecord};
+
+/// Size in bytes of the items of one page, above which no further one is added.
+const PAGE_BYTES: usize = 1 << 20;
+/// Number of decisions that may wait for the worker of a shard.
+const MAX_DECISIONS: usize = 16;
+
+/// Hold that a caller means: its shard, and its number there. It is written `SHARD.NUMBER`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HoldId {
+    /// Shard of the hold.
+    pub shard: Shard,
+    /// Number in that shard.
+    pub number: u64,
+}
+
+impl std::fmt::Display for HoldId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.shard, self.number)
+    }
+}
+
+impl std::str::FromStr for HoldId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('.').and_then(|(shard, number)| {
+            let shard = Shard(shard.parse().ok()?);
+            let number = number.parse().ok()?;
+            Some(Self { shard, number })
+        });
+        parsed.ok_or_else(|| format!("a hold is a shard and a number, like 0.1, not {text:?}"))
+    }
+}
+
+/// Number of holds and of items that a decision is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Decided {
+    /// Number of holds.
+    pub n_holds: u64,
+    /// Number of items.
+    pub n_items: u64,
+}
+
+impl Control {
+    /// Returns the holds of a resource, shard by shard.
+    pub async fn holds(&self, name: &ResourceName) -> Result<Vec<(HoldId, Hold)>, ControlError> {
+        let resource = self.existing(name).await?.value;
+        let mut holds = Vec::new();
+        for id in resource.shard_ids() {
+            let Some(reader) = self.frontier(id).await? else {
+                continue;
+            };
+            let found = Box::pin(reader.holds()).await;
+            reader.close().await;
+            holds.extend(found?.into_iter().map(|hold| {
+                let (shard, number) = (id.shard, hold.number);
+                (HoldId { shard, number }, hold)
+            }));
+        }
+        Ok(holds)
+    }
+
+    /// Returns at most `max` items of a hold from a number on.
+    pub async fn held_items(
+        &self,
+        name: &ResourceName,
+        hold: HoldId,
+        from: u64,
+        max: usize,
+    ) -> Result<HeldPage, ControlError> {
+        let resource = self.existing(name).await?.value;
+        let shard = ShardId {
+            resource: resource.id,
+            shard: hold.shard,
+        };
+        let nothing = || nothing_held(name, Some(hold));
+        if !resource.has_shard(shard) {
+            return Err(nothing());
+        }
+        let reader = self.frontier(shard).await?;
+        let reader = reader.ok_or_else(nothing)?;
+        let page = Box::pin(reader.held_items(hold.number, from, max, PAGE_BYTES)).await;
+        reader.close().await;
+        let page = page?;
+        match page.items.is_empty() && from == 0 {
+            true => Err(nothing()),
+            false => Ok(page),
+        }
+    }
+
+    /// Decides about the items of one hold, or of all that there are now.
+    pub async fn decide_held<'a>(
+        &self,
+        name: &ResourceName,
+        action: Action,
+        only: Option<HoldId>,
+        asked: impl Into<Asked<'a>>,
+    ) -> Result<Decided, ControlError> {
+        let Asked { request, by } = asked.into();
+        let leadership = self.leadership()?;
+        for _try in 0..MAX_TRIES {
+            let present = self.existing(name).await?;
+            if present.value.has_seen(request) {
+                // The exact numbers are no longer known: a worker may have carried it out.
+                return Ok(Decided::default());
+            }
+            self.check_first_life(name, request).await?;
+            let mut holds = self.holds(name).await?;
+            holds.retain(|(id, _)| only.is_none_or(|only| only == *id));
+            if holds.is_empty() {
+                return Err(nothing_held(name, only));
+            }
+            let decided = Decided {
+                n_holds: holds.len() as u64,
+                n_items: holds.iter().map(|(_, hold)| hold.n_items).sum(),
+            };
+            let event = Event::of(EventKind::HeldDecided, present.value.run).by(by);
+            let items = number(decided.n_items, "item");
+            let event = event.because(format_args!("{action}: {items}"));
+            let with_decision = |id: ShardId, shard: ShardRecord| {
+                let own = holds.iter().filter(|(hold, _)| hold.shard == id.shard);
+                let decision = Decision::of(action, own.map(|(_, hold)| hold));
+                let mut decisions = shard.decisions.clone();
+                if !decision.holds.is_empty() {
+                    decisions.push(decision);
+                }
+                (decisions.len() <= MAX_DECISIONS).then_some(ShardRecord { decisions, ..shard })
+            };
+            if self
+                .order(&leadership, &present, with_decision, (request, event))
+                .await?
+            {
+                tracing::info!(resource = %name, %action, n_items = decided.n_items, "held items are decided about");
+                return Ok(decided);
+            }
+        }
+        Err(Self::contended(name))
+    }
+}
+
+fn nothing_held(name: &ResourceName, hold: Option<HoldId>) -> ControlError {
+    ControlError::NothingHeld {
+        name: name.clone(),
+        hold: hold.map(|hold| hold.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_hold_is_its_shard_and_number() {
+        let hold = HoldId {
+            shard: Shard(3),
+            number: 12,
+        };
+        assert_eq!(hold.to_string(), "3.12");
+        assert_eq!("3.12".parse(), Ok(hold));
+        for text in ["", "3", "3.", ".12", "3.x", "3.1.2", "-1.2"] {
+            assert!(text.parse::<HoldId>().is_err(), "{text:?}");
+        }
+    }
+}
