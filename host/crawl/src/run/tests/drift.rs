@@ -239,3 +239,39 @@ async fn released_items_are_delivered_once_and_are_good_from_then_on() {
     let mended = crawl_run(&objects, 5, Shop::new(Broken::No, 0), normal).await;
     assert_eq!(mended.delivered.len(), N_PAGES, "a field may be added");
 }
+
+#[tokio::test]
+async fn no_page_is_taken_while_too_many_items_are_held() {
+    let objects = Arc::new(InMemory::new());
+    let good = Shop::new(Broken::No, 0);
+    let first = crawl_run(&objects, 1, good, Sensitivity::Normal).await;
+    first.frontier.close().await.unwrap();
+    let frontier = open(&objects, 2).await;
+    let settings = CrawlSettings {
+        max_undelivered: Some(4_000),
+        concurrency: Some(1),
+        ..settings()
+    };
+    let parts = CrawlParts {
+        run: Run(2),
+        rules: Arc::new(Shop::new(Broken::TitleGone, 0)),
+        ..parts(frontier.clone(), None, settings)
+    };
+    let (log, stop) = (parts.log.clone(), CancellationToken::new());
+    let crawl = run(parts, Box::new(Delivered::default()), stop.clone());
+    let is_told = async || {
+        let lines: Vec<String> = log.read(false).map(|line| line.message).collect().await;
+        let beginning = "no page is taken until held items are released or dropped";
+        lines.iter().any(|line| line.starts_with(beginning))
+    };
+    let told = async {
+        while !is_told().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let (end, ()) = in_time(async { tokio::join!(crawl, told) }).await;
+    assert_eq!(end, CrawlEnd::Stopped);
+    assert!(frontier.counts().due > 0);
+    assert!(frontier.kept_back().held_bytes >= 4_000);
+}
