@@ -9,7 +9,8 @@
 //! A decision that was cut off is made again, and finds what is left.
 //!
 //! If items are compared from run to run, they are compared when they enter the outbox: an item that is held counts neither
-//! as delivered nor as removed. Items of an earlier run enter it without being compared, because the present run may have
+//! as delivered nor as removed. A run of which items were dropped therefore stays one that has not seen all that there is, and
+//! the frontier notes that with the first of them. Items of an earlier run enter it without being compared, because the present run may have
 //! told newer ones under their keys.
 //!
 //! The profile of the last good run is stored here, too. A run that has nothing left to fetch becomes the last good one when
@@ -63,6 +64,8 @@ pub struct KeptBack {
     pub held_bytes: u64,
     /// Holds that wait for a decision.
     pub n_holds: u64,
+    /// True if held items of this run were dropped: the sinks never get them, although the run has seen them.
+    pub has_dropped: bool,
 }
 
 /// Items that wait for a verdict, and held ones. What this trait gives by itself is right for a frontier that has no earlier

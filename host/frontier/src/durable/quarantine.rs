@@ -92,6 +92,9 @@ impl Inner {
         let record = self.get(Bytes::from_static(keys::QUARANTINE)).await?;
         let record = record.map(|bytes| self.decode::<records::Quarantine>(&bytes, "quarantine"));
         state.quarantined.record = record.transpose()?.unwrap_or_default();
+        if state.quarantined.record.dropped_in != options.run.0 {
+            state.quarantined.record.dropped_in = 0;
+        }
         let mut found = self.scan_prefix(keys::WAITING).await?;
         while let Some((key, value)) = found.next().await? {
             let number = keys::parse_number(&key);
@@ -285,6 +288,9 @@ impl Inner {
             if let Some(hold) = quarantined.holds.get_mut(&number) {
                 hold.n_items = hold.n_items.saturating_sub(n);
                 hold.n_bytes = hold.n_bytes.saturating_sub(n_bytes as u64);
+                if action == Action::Drop && hold.run == self.run {
+                    quarantined.record.dropped_in = self.run.0;
+                }
                 if action == Action::Release {
                     // What was learned before is another look than the one that is good from now on.
                     quarantined.profiles.baseline.forget(&hold.group);
@@ -292,6 +298,7 @@ impl Inner {
                 }
             }
             quarantined.put_hold(number, &mut batch);
+            quarantined.put_record(&mut batch);
             if action == Action::Release {
                 quarantined.put_profiles(self.run, &mut batch);
                 state.pass(passing, compared, &mut batch);

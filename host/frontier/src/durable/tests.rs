@@ -151,6 +151,8 @@ openings! {
     a_decision_leaves_what_was_held_since
     a_run_with_nothing_left_is_what_the_next_is_judged_by
     held_items_wait_for_a_decision_over_runs
+    a_run_remembers_that_items_of_it_were_dropped
+    items_of_an_earlier_run_are_dropped_without_a_trace
 }
 
 /// An earlier program knows one sink. It opens a frontier that never had another, and refuses any other.

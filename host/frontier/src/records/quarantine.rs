@@ -14,6 +14,9 @@ pub(crate) struct Quarantine {
     /// Number of the last hold.
     #[prost(uint64, tag = "2")]
     pub(crate) last_hold: u64,
+    /// Last run of which held items were dropped while it was under way; 0 if there is none.
+    #[prost(uint64, tag = "3")]
+    pub(crate) dropped_in: u64,
 }
 
 /// An item that waits for a verdict, or is held.

@@ -241,6 +241,31 @@ pub async fn held_items_wait_for_a_decision_over_runs([first, second]: Two) {
     assert_eq!(released, keys.into_iter().collect());
 }
 
+pub async fn a_run_remembers_that_items_of_it_were_dropped([first, second]: Two) {
+    let has_dropped = |frontier: &Arc<dyn OpenFrontier>| frontier.kept_back().has_dropped;
+    let frontier = open(&first).await;
+    frontier.seed(vec![new("http://a/1")]).await.unwrap();
+    commit(&frontier, 0, 2).await;
+    judge(&frontier, &waiting(&frontier), why()).await;
+    assert!(!has_dropped(&frontier));
+    assert_eq!(decide(&frontier, Action::Drop).await, 2);
+    assert!(has_dropped(&frontier));
+    frontier.settle().await.unwrap();
+    assert!(has_dropped(&open(&second).await));
+    assert!(!has_dropped(&open_run(&first, Run(2)).await));
+}
+
+pub async fn items_of_an_earlier_run_are_dropped_without_a_trace([first, second]: Two) {
+    let frontier = open(&first).await;
+    frontier.seed(vec![new("http://a/1")]).await.unwrap();
+    commit(&frontier, 0, 2).await;
+    judge(&frontier, &waiting(&frontier), why()).await;
+    frontier.settle().await.unwrap();
+    let next = open_run(&second, Run(2)).await;
+    assert_eq!(decide(&next, Action::Drop).await, 2);
+    assert_eq!(next.kept_back(), Default::default());
+}
+
 /// Commits, judges, decides, delivers and crashes at random. In the end each item was given to the sink once, or dropped by
 /// a decision, or is held.
 pub async fn an_item_is_in_one_place_after_any_history(frontiers: Two, seed_of_history: u64) {

@@ -34,6 +34,8 @@ pub(super) struct Quarantined {
     profile_run: Run,
     /// Plugin of this opening.
     plugin: Option<Digest>,
+    /// Last run of which held items were dropped while it was under way.
+    dropped_in: Option<Run>,
 }
 
 impl Plain {
@@ -138,6 +140,9 @@ impl Plain {
             n_decided += decided.len() as u64;
             hold.n_items = items.len() as u64;
             hold.n_bytes = items.values().map(Kept::n_bytes).sum();
+            if decision.action == Action::Drop && hold.run == self.run {
+                quarantined.dropped_in = Some(self.run);
+            }
             if decision.action == Action::Release {
                 quarantined.baseline.forget(&hold.group);
                 quarantined.run_profile.forget(&hold.group);
@@ -194,6 +199,7 @@ impl Quarantine for Opened {
             n_held: holds.clone().map(|hold| hold.n_items).sum(),
             held_bytes: holds.clone().map(|hold| hold.n_bytes).sum(),
             n_holds: holds.count() as u64,
+            has_dropped: quarantined.dropped_in == Some(state.plain.run),
         }
     }
 

@@ -93,6 +93,8 @@ passes! { two() =>
     a_decision_leaves_what_was_held_since
     a_run_with_nothing_left_is_what_the_next_is_judged_by
     held_items_wait_for_a_decision_over_runs
+    a_run_remembers_that_items_of_it_were_dropped
+    items_of_an_earlier_run_are_dropped_without_a_trace
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::doubles::{Kept as Delivered, in_time, parts, settings};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
-use crawler_frontier::{OpenFrontier, OpenFrontiers, OpenOptions};
+use crawler_frontier::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
 use crawler_model::drift::{Action, Decision, Sensitivity};
 use crawler_model::resource::ShardId;
 
@@ -95,6 +95,14 @@ impl Rules for Shop {
 }
 
 async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<dyn OpenFrontier> {
+    open_with(objects, run, ItemComparison::default()).await
+}
+
+async fn open_with(
+    objects: &Arc<InMemory>,
+    run: u64,
+    changes: ItemComparison,
+) -> Arc<dyn OpenFrontier> {
     let settings = DurableSettings {
         flush_interval: Duration::from_millis(5),
         ..DurableSettings::default()
@@ -104,6 +112,7 @@ async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<dyn OpenFrontier> {
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
     let open_options = OpenOptions {
         run: Run(run),
+        changes,
         created: storage_epoch > 0,
         storage_epoch,
         ..OpenOptions::first(shard)
@@ -238,6 +247,40 @@ async fn released_items_are_delivered_once_and_are_good_from_then_on() {
     }
     let mended = crawl_run(&objects, 5, Shop::new(Broken::No, 0), normal).await;
     assert_eq!(mended.delivered.len(), N_PAGES, "a field may be added");
+}
+
+#[tokio::test]
+async fn dropped_items_are_not_told_as_removed() {
+    let objects = Arc::new(InMemory::new());
+    let normal = Sensitivity::Normal;
+    let open = async |run| {
+        let changes = ItemComparison {
+            n_runs: 3,
+            ..ItemComparison::default()
+        };
+        open_with(&objects, run, changes).await
+    };
+    let first = crawl_on_frontier(open(1).await, 1, Shop::new(Broken::No, 0), normal).await;
+    let added = |over: &Over| over.frontier.change_totals().unwrap().added;
+    assert_eq!(added(&first), N_PAGES as u64);
+    first.frontier.close().await.unwrap();
+    let gone = || Shop::new(Broken::TitleGone, 0);
+    let second = crawl_on_frontier(open(2).await, 2, gone(), normal).await;
+    assert_eq!(second.frontier.kept_back().n_held, N_PAGES as u64);
+    second.frontier.close().await.unwrap();
+    let again = open(2).await;
+    let drop = Decision::of(Action::Drop, &again.holds());
+    assert_eq!(again.decide(&drop).await.unwrap(), N_PAGES as u64);
+    again.settle().await.unwrap();
+    again.close().await.unwrap();
+    let over = crawl_on_frontier(open(2).await, 2, gone(), normal).await;
+    assert_eq!(over.frontier.kept_back().n_held, 0);
+    assert_eq!(over.frontier.change_totals().unwrap().removed, 0);
+    let told = over
+        .log
+        .iter()
+        .find(|line| line.ends_with("items of this run were dropped"));
+    assert!(told.is_some(), "{:?}", over.log);
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ impl Quarantined {
             n_held: holds.clone().map(|hold| hold.n_items).sum(),
             held_bytes: holds.map(|hold| hold.n_bytes).sum(),
             n_holds: self.holds.len() as u64,
+            has_dropped: self.record.dropped_in != 0,
         }
     }
 
