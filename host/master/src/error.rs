@@ -278,6 +278,18 @@ pub enum ControlError {
         /// Present number of shards.
         shards: u32,
     },
+    /// A run with fewer shards was requested, but a shard that would be dropped holds items, which nobody would see any more.
+    #[error(
+        "shard {shard} of resource {name} holds items, which would stay there in a run with fewer shards"
+    )]
+    ShardHolds {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The shard that would be dropped.
+        shard: Shard,
+        /// Present number of shards.
+        shards: u32,
+    },
     /// The frontier cannot be read; the message names the condition that it is in.
     #[error("{condition}: {_0}", condition = .0.condition())]
     Frontier(FrontierError),

@@ -136,9 +136,17 @@ impl Control {
         // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
         // stay there.
         let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
-        let mut goes = shards.iter().filter(|(id, _)| goes(id));
-        if let Some((id, _)) = goes.find(|(_, shard)| !is_empty(&shard.value)) {
+        let mut going = shards.iter().filter(|(id, _)| goes(id));
+        if let Some((id, _)) = going.find(|(_, shard)| !is_empty(&shard.value)) {
             return Err(ControlError::ShardBusy {
+                name: name.clone(),
+                shard: id.shard,
+                shards: present.value.spec.placement.shards,
+            });
+        }
+        let mut going = shards.iter().filter(|(id, _)| goes(id));
+        if let Some((id, _)) = going.find(|(_, shard)| holds_items(&shard.value)) {
+            return Err(ControlError::ShardHolds {
                 name: name.clone(),
                 shard: id.shard,
                 shards: present.value.spec.placement.shards,
@@ -354,11 +362,16 @@ pub(super) fn dead_letters(
     }
 }
 
-/// True if a shard has nothing that is only in its frontier: it was never opened, or its run is over.
+/// True if a shard has nothing on its way that is only in its frontier: it was never opened, or its run is over.
 fn is_empty(shard: &ShardRecord) -> bool {
     // A shard that failed may have done so before its sink had everything.
     let is_over = matches!(shard.state, ShardState::Finished | ShardState::Idle);
     is_over || !shard.created
+}
+
+/// True if the frontier of a shard holds items until somebody decides about them, of this run or an earlier one.
+fn holds_items(shard: &ShardRecord) -> bool {
+    shard.created && (shard.counts.held > 0 || !shard.decisions.is_empty())
 }
 
 /// Returns a shard as it is before its next run. Its frontier stays, because it knows what earlier runs have

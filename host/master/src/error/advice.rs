@@ -54,6 +54,7 @@ impl ControlError {
             | ControlError::NoDeadLetters { .. }
             | ControlError::NothingHeld { .. }
             | ControlError::ShardBusy { .. }
+            | ControlError::ShardHolds { .. }
             | ControlError::UnknownSchedule { .. }
             | ControlError::NeedsRestart { .. }
             | ControlError::Items(SinkError::Permanent { .. }) => Code::FailedPrecondition,
@@ -184,6 +185,9 @@ impl ControlError {
             }
             ControlError::ShardBusy { name, shards, .. } => format!(
                 "`crawler resource wait {name}` waits until then; or begin it with --shards {shards}"
+            ),
+            ControlError::ShardHolds { name, shards, .. } => format!(
+                "`crawler quarantine list {name}` shows them; release or drop them first, or begin the run with --shards {shards}"
             ),
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
                 "try again; the master's log and `crawler resource get` tell more".into()
