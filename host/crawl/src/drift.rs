@@ -6,7 +6,8 @@
 //! again with what still waits. Kinds and hosts without a profile are only learned.
 //!
 //! Once a kind of a host is held, all of its items are, for as long as the run has the plugin that made them. A decision
-//! about held items takes the shard from its worker, and the next opening judges anew.
+//! about held items takes the shard from its worker, and the next opening judges anew, although items may be left that were
+//! held after somebody had looked.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +49,8 @@ impl Drift {
         let schemas = &parts.rules.description().schemas;
         let mut watch = Watch::new(profiles.baseline, profiles.run, sensitivity, schemas);
         for hold in parts.frontier.holds() {
-            if hold.run == parts.run && parts.plugin == Some(hold.plugin) {
+            let is_own = hold.run == parts.run && parts.plugin == Some(hold.plugin);
+            if is_own && !hold.is_decided {
                 watch.hold(hold.group, hold.departure);
             }
         }

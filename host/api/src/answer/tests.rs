@@ -505,6 +505,7 @@ fn hold() -> (HoldId, Hold) {
         n_items: 5,
         n_bytes: 6,
         end: 7,
+        is_decided: false,
     };
     (id, hold)
 }

@@ -236,6 +236,7 @@ impl Inner {
                         hold.n_items += 1;
                         hold.n_bytes += waiting.record.json.len() as u64;
                         hold.end = hold.end.max(number + 1);
+                        hold.is_decided = false;
                     }
                     quarantined.put_hold(of_hold, &mut batch);
                 }
@@ -288,6 +289,7 @@ impl Inner {
             if let Some(hold) = quarantined.holds.get_mut(&number) {
                 hold.n_items = hold.n_items.saturating_sub(n);
                 hold.n_bytes = hold.n_bytes.saturating_sub(n_bytes as u64);
+                hold.is_decided = true;
                 if action == Action::Drop && hold.run == self.run {
                     quarantined.record.dropped_in = self.run.0;
                 }

@@ -169,10 +169,16 @@ pub async fn a_decision_leaves_what_was_held_since([first, _]: Two) {
     let drop = Decision::of(Action::Drop, &frontier.holds());
     let later = commit(&frontier, 0, 1).await;
     judge(&frontier, &waiting(&frontier), why()).await;
-    assert_eq!(frontier.holds()[0].n_items, 3, "one hold has them all");
+    let hold = &frontier.holds()[0];
+    assert_eq!(
+        (hold.n_items, hold.is_decided),
+        (3, false),
+        "one hold has them all"
+    );
     assert_eq!(frontier.decide(&drop).await.unwrap(), 2);
     assert_eq!(keys_of(&frontier).await, []);
-    assert_eq!(frontier.holds()[0].n_items, 1);
+    let hold = &frontier.holds()[0];
+    assert_eq!((hold.n_items, hold.is_decided), (1, true));
     assert_eq!(decide(&frontier, Action::Release).await, 1);
     assert_eq!(keys_of(&frontier).await, later);
     // The number of a hold that is gone is not given again.

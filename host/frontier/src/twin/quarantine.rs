@@ -116,12 +116,14 @@ impl Plain {
                     n_items: 0,
                     n_bytes: 0,
                     end: 0,
+                    is_decided: false,
                 };
                 (hold, BTreeMap::new())
             });
             hold.n_items += 1;
             hold.n_bytes += kept.n_bytes();
             hold.end = hold.end.max(number + 1);
+            hold.is_decided = false;
             items.insert(*number, kept);
         }
     }
@@ -140,6 +142,7 @@ impl Plain {
             n_decided += decided.len() as u64;
             hold.n_items = items.len() as u64;
             hold.n_bytes = items.values().map(Kept::n_bytes).sum();
+            hold.is_decided = true;
             if decision.action == Action::Drop && hold.run == self.run {
                 quarantined.dropped_in = Some(self.run);
             }

@@ -31,6 +31,9 @@ pub struct Hold {
     pub n_bytes: u64,
     /// Number after that of the last item. A decision is about the items before it: what comes later is held on.
     pub end: u64,
+    /// True if somebody has decided about a part of the items. The rest stays, and items that come are judged anew.
+    #[serde(default)]
+    pub is_decided: bool,
 }
 
 /// What becomes of held items.

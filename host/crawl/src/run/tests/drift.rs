@@ -5,7 +5,7 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::doubles::{Kept as Delivered, in_time, parts, settings};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
-use crawler_frontier::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
+use crawler_frontier::{ItemComparison, KeptBack, OpenFrontier, OpenFrontiers, OpenOptions};
 use crawler_model::drift::{Action, Decision, Sensitivity};
 use crawler_model::resource::ShardId;
 
@@ -29,6 +29,8 @@ struct Shop {
     broken: Broken,
     /// Number of pages that are parsed as before.
     broken_from: usize,
+    /// Number of pages that are parsed at all; the others take without end.
+    n_pages: usize,
     n_parsed: AtomicUsize,
 }
 
@@ -38,6 +40,7 @@ impl Shop {
             description: crate::doubles::Graph::default().description().clone(),
             broken,
             broken_from,
+            n_pages: usize::MAX,
             n_parsed: AtomicUsize::new(0),
         }
     }
@@ -69,6 +72,9 @@ impl Rules for Shop {
         _context: PageContext,
     ) -> CallReport {
         let n_parsed = self.n_parsed.fetch_add(1, Ordering::Relaxed);
+        if n_parsed >= self.n_pages {
+            std::future::pending::<()>().await;
+        }
         let broken = match n_parsed < self.broken_from {
             true => Broken::No,
             false => self.broken,
@@ -157,6 +163,35 @@ async fn crawl_on_frontier(
         delivered: sink.items().into_values().collect(),
         log: log.read(false).map(|line| line.message).collect().await,
     }
+}
+
+/// Crawls until the frontier is in a state, and stops there.
+async fn crawl_until(
+    frontier: &Arc<dyn OpenFrontier>,
+    run: u64,
+    shop: Shop,
+    is_there: impl Fn(KeptBack) -> bool,
+) {
+    let settings = CrawlSettings {
+        drift: Some(Sensitivity::Normal),
+        ..settings()
+    };
+    let parts = CrawlParts {
+        run: Run(run),
+        rules: Arc::new(shop),
+        ..parts(frontier.clone(), None, settings)
+    };
+    let stop = CancellationToken::new();
+    let crawl = super::run(parts, Box::new(Delivered::default()), stop.clone());
+    let reached = async {
+        while !is_there(frontier.kept_back()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let (end, ()) = in_time(async { tokio::join!(crawl, reached) }).await;
+    assert_eq!(end, CrawlEnd::Stopped);
+    frontier.close().await.unwrap();
 }
 
 fn n_bad(items: &[String]) -> usize {
@@ -281,6 +316,32 @@ async fn dropped_items_are_not_told_as_removed() {
         .iter()
         .find(|line| line.ends_with("items of this run were dropped"));
     assert!(told.is_some(), "{:?}", over.log);
+}
+
+#[tokio::test]
+async fn items_that_follow_a_decision_are_judged_anew() {
+    let objects = Arc::new(InMemory::new());
+    let normal = Sensitivity::Normal;
+    let good = || Shop::new(Broken::No, 0);
+    let first = crawl_run(&objects, 1, good(), normal).await;
+    first.frontier.close().await.unwrap();
+    let gone = Shop {
+        n_pages: 100,
+        ..Shop::new(Broken::TitleGone, 0)
+    };
+    let second = open(&objects, 2).await;
+    crawl_until(&second, 2, gone, |kept_back| kept_back.n_held == 100).await;
+    // Ten items were held after somebody had looked.
+    let again = open(&objects, 2).await;
+    let hold = &again.holds()[0];
+    let decision = Decision {
+        action: Action::Drop,
+        holds: [(hold.number, hold.end - 10)].into(),
+    };
+    assert_eq!(again.decide(&decision).await.unwrap(), 90);
+    let over = crawl_on_frontier(again, 2, good(), normal).await;
+    assert_eq!(over.delivered.len(), N_PAGES - 100);
+    assert_eq!(over.frontier.kept_back().n_held, 10);
 }
 
 #[tokio::test]

@@ -104,6 +104,7 @@ impl Quarantined {
             n_items: 0,
             n_bytes: 0,
             end: 0,
+            is_decided: false,
         };
         self.holds.insert(number, hold);
         number
