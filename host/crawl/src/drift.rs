@@ -35,6 +35,8 @@ const STORE_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Drift {
     /// Pages that wait, each by the numbers of its items.
     watch: Mutex<Watch<Vec<u64>>>,
+    /// Kinds and hosts that were held by the run when this opening began.
+    held: BTreeSet<GroupName>,
     /// True if the run has learned something that is not stored.
     has_learned: AtomicBool,
     /// Signals that items wait, or that the crawl waits for them.
@@ -48,14 +50,17 @@ impl Drift {
         let sensitivity = parts.config.borrow().settings.drift();
         let schemas = &parts.rules.description().schemas;
         let mut watch = Watch::new(profiles.baseline, profiles.run, sensitivity, schemas);
+        let mut held = BTreeSet::new();
         for hold in parts.frontier.holds() {
             let is_own = hold.run == parts.run && parts.plugin == Some(hold.plugin);
             if is_own && !hold.is_decided {
+                held.insert(hold.group.clone());
                 watch.hold(hold.group, hold.departure);
             }
         }
         Some(Self {
             watch: Mutex::new(watch),
+            held,
             has_learned: AtomicBool::new(false),
             changed: Notify::new(),
         })
@@ -115,7 +120,7 @@ pub(super) async fn judge(
         drift,
         begun: Instant::now(),
         next: 0,
-        told: BTreeSet::new(),
+        told: drift.held.clone(),
     };
     if let Err(error) = judge.until_over(pages_over, gives_up).await {
         shared.lost_frontier(error);
@@ -130,7 +135,7 @@ struct Judge<'a> {
     begun: Instant,
     /// Number of the first item that was not looked at.
     next: u64,
-    /// Kinds and hosts that this crawl has told to be held.
+    /// Kinds and hosts of which an earlier opening or this one has told that they are held.
     told: BTreeSet<GroupName>,
 }
 
@@ -140,10 +145,13 @@ impl Judge<'_> {
         pages_over: &CancellationToken,
         gives_up: &CancellationToken,
     ) -> Result<(), FrontierError> {
-        // The window of an earlier run is not filled by this one.
+        // The window of an earlier run or plugin is not filled by this one, whose pages say nothing of this one either.
         self.look();
-        if self.has_items_of_earlier_runs() {
+        let waiting = self.shared.parts.frontier.waiting(0);
+        if waiting.iter().any(|page| page.is_earlier) {
             self.judge_all(true).await?;
+            self.drift.watch().begin_anew();
+            self.told.clone_from(&self.drift.held);
         }
         let mut store_at = Instant::now() + STORE_EVERY;
         loop {
@@ -188,13 +196,6 @@ impl Judge<'_> {
                 watch.add(numbers, &kind, &host, sample, now);
             }
         }
-    }
-
-    fn has_items_of_earlier_runs(&self) -> bool {
-        let parts = &self.shared.parts;
-        let waiting = parts.frontier.waiting(0);
-        let mut items = waiting.iter().flat_map(|page| &page.items);
-        items.any(|(_, item)| item.run < parts.run)
     }
 
     /// Returns true if windows are judged although they are not full.

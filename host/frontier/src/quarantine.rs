@@ -38,6 +38,8 @@ pub struct Profiles {
 pub struct WaitingPage {
     /// Entry of the page.
     pub page: u64,
+    /// True if an earlier run or another plugin has brought it.
+    pub is_earlier: bool,
     /// Its items in their order, with their numbers.
     pub items: Vec<(u64, Arc<ItemRecord>)>,
 }

@@ -29,7 +29,9 @@ impl Quarantine for DurableFrontier {
     }
 
     fn waiting(&self, from: u64) -> Vec<WaitingPage> {
-        self.inner.state().quarantined.pages(from)
+        let inner = &self.inner;
+        let state = inner.state();
+        state.quarantined.pages(from, inner.run, inner.plugin)
     }
 
     fn kept_back(&self) -> KeptBack {

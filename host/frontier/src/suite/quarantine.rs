@@ -235,12 +235,14 @@ pub async fn held_items_wait_for_a_decision_over_runs([first, second]: Two) {
     frontier.seed(vec![new("http://a/1")]).await.unwrap();
     let keys = commit(&frontier, 0, 2).await;
     judge(&frontier, &waiting(&frontier)[..1], why()).await;
+    assert!(!frontier.waiting(0)[0].is_earlier);
     frontier.settle().await.unwrap();
     let next = open_run(&second, Run(2)).await;
     assert_eq!(
         (next.kept_back().n_waiting, next.kept_back().n_held),
         (1, 1)
     );
+    assert!(next.waiting(0)[0].is_earlier);
     judge(&next, &waiting(&next), None).await;
     assert_eq!(decide(&next, Action::Release).await, 1);
     let released: BTreeSet<ItemKey> = keys_of(&next).await.into_iter().collect();

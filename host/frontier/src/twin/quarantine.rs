@@ -178,13 +178,16 @@ impl Quarantine for Opened {
 
     fn waiting(&self, from: u64) -> Vec<WaitingPage> {
         let state = self.shared.state();
+        let quarantined = &state.plain.quarantined;
         let mut pages: Vec<WaitingPage> = Vec::new();
-        for (number, kept) in state.plain.quarantined.waiting.range(from..) {
+        for (number, kept) in quarantined.waiting.range(from..) {
             let item = (*number, kept.item.clone());
             match pages.last_mut() {
                 Some(page) if page.page == kept.page => page.items.push(item),
                 Some(_) | None => pages.push(WaitingPage {
                     page: kept.page,
+                    is_earlier: kept.item.run != state.plain.run
+                        || Some(kept.plugin) != quarantined.plugin,
                     items: vec![item],
                 }),
             }

@@ -415,6 +415,35 @@ fn what_follows_held_items_is_held() {
 }
 
 #[test]
+fn pages_of_an_earlier_run_say_nothing_of_this_one() {
+    let mut random = Random(14);
+    let baseline = good_run(200, &mut random);
+    let group = baseline.judges(KIND, HOST).unwrap().clone();
+    let mut next_is_held = |holds: Option<Departure>| {
+        let new = Profile::default();
+        let mut watch = Watch::new(baseline.clone(), new, Sensitivity::Normal, &[]);
+        if let Some(departure) = holds {
+            watch.hold(group.clone(), departure);
+        }
+        for page in 0..30 {
+            let bad = item(page, &mut random, Broken::TitleGone);
+            watch.add(page, KIND, HOST, bad, 0);
+        }
+        let departure = watch.next(0, true).unwrap().departure;
+        assert!(departure.is_some());
+        watch.begin_anew();
+        for page in 0..WINDOW {
+            watch.add(page, KIND, HOST, item(page, &mut random, Broken::No), 0);
+        }
+        (watch.next(0, false).unwrap().departure.is_some(), departure)
+    };
+    let (is_held, departure) = next_is_held(None);
+    assert!(!is_held);
+    let (is_held, _) = next_is_held(departure);
+    assert!(is_held, "this run has held them before");
+}
+
+#[test]
 fn a_run_that_holds_items_leaves_the_profile_of_the_run_before() {
     let mut random = Random(15);
     let baseline = good_run(100, &mut random);

@@ -30,6 +30,8 @@ struct Waiting<P> {
     passed: VecDeque<Sample>,
     /// Reason why the items of this run are held; `None` as long as none departs.
     departure: Option<Departure>,
+    /// True if an earlier opening held them.
+    was_held: bool,
 }
 
 /// A page, with the item of it that is looked at.
@@ -107,6 +109,7 @@ impl<P> Watch<P> {
             pages: VecDeque::new(),
             passed: VecDeque::new(),
             departure: None,
+            was_held: false,
         });
         waiting.pages.push_back(WaitingPage {
             page,
@@ -122,8 +125,18 @@ impl<P> Watch<P> {
             pages: VecDeque::new(),
             passed: VecDeque::new(),
             departure: Some(departure),
+            was_held: true,
         };
         self.groups.insert(group, waiting);
+    }
+
+    /// Forgets the verdicts on pages so far, but for those of earlier openings: what comes is judged by itself.
+    pub fn begin_anew(&mut self) {
+        let groups = self.groups.values_mut();
+        for waiting in groups.filter(|waiting| !waiting.was_held) {
+            waiting.departure = None;
+            waiting.passed.clear();
+        }
     }
 
     /// Returns the number of pages that wait, each counted once for each of its kinds.

@@ -345,6 +345,29 @@ async fn items_that_follow_a_decision_are_judged_anew() {
 }
 
 #[tokio::test]
+async fn pages_that_an_earlier_run_left_hold_nothing_of_this_one() {
+    let objects = Arc::new(InMemory::new());
+    let normal = Sensitivity::Normal;
+    let good = || Shop::new(Broken::No, 0);
+    let first = crawl_run(&objects, 1, good(), normal).await;
+    first.frontier.close().await.unwrap();
+    let gone = Shop {
+        n_pages: 30,
+        ..Shop::new(Broken::TitleGone, 0)
+    };
+    let second = open(&objects, 2).await;
+    crawl_until(&second, 2, gone, |kept_back| kept_back.n_waiting == 30).await;
+    let third = crawl_run(&objects, 3, good(), normal).await;
+    assert_eq!(third.delivered.len(), N_PAGES);
+    let holds = third.frontier.holds();
+    assert_eq!(
+        (holds.len(), holds[0].run, holds[0].n_items),
+        (1, Run(2), 30)
+    );
+    third.frontier.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn no_page_is_taken_while_too_many_items_are_held() {
     let objects = Arc::new(InMemory::new());
     let good = Shop::new(Broken::No, 0);

@@ -62,8 +62,8 @@ impl Quarantined {
         }
     }
 
-    /// Returns pages with items that wait, from this number on.
-    pub(in crate::durable) fn pages(&self, from: u64) -> Vec<WaitingPage> {
+    /// Returns pages with items that wait, from this number on. Others than those of this run and plugin are earlier ones.
+    pub(in crate::durable) fn pages(&self, from: u64, run: Run, plugin: u32) -> Vec<WaitingPage> {
         let mut pages: Vec<WaitingPage> = Vec::new();
         for (number, waiting) in self.waiting.range(from..) {
             let item = (*number, waiting.item.clone());
@@ -71,6 +71,7 @@ impl Quarantined {
                 Some(page) if page.page == waiting.page => page.items.push(item),
                 Some(_) | None => pages.push(WaitingPage {
                     page: waiting.page,
+                    is_earlier: waiting.item.run != run || waiting.record.plugin != plugin,
                     items: vec![item],
                 }),
             }
