@@ -102,9 +102,12 @@ impl Profile {
         next
     }
 
-    /// Forgets a group: its items are not judged by this profile any more.
+    /// Forgets what is known of a group: its items are not judged by this profile any more. An empty group stays, so that
+    /// they are not judged by the other hosts of their kind either.
     pub fn forget(&mut self, name: &GroupName) {
-        self.groups.retain(|(known, _)| known != name);
+        if let Some(group) = self.open(&name.kind, &name.host, usize::MAX) {
+            *group = Group::default();
+        }
     }
 
     /// Returns what the next run is judged by, after a run with this profile that has stored all that it could. Of the kinds
@@ -115,7 +118,9 @@ impl Profile {
         earlier: &Self,
         held: impl Iterator<Item = &'a GroupName>,
     ) -> Self {
-        held.for_each(|name| self.forget(name));
+        for name in held {
+            self.groups.retain(|(known, _)| known != name);
+        }
         self.after(earlier)
     }
 
@@ -205,8 +210,10 @@ impl Profile {
                 .push((name, group));
         }
         for (kind, mut hosts) in by_kind {
+            // Empty groups come first: without them, their hosts would be judged by the others.
             hosts.sort_by_key(|(name, group)| {
-                (name.host == OTHER_HOSTS, std::cmp::Reverse(group.shape.n))
+                let n = group.shape.n;
+                (name.host == OTHER_HOSTS, n > 0, std::cmp::Reverse(n))
             });
             let rest = hosts.split_off(hosts.len().min(MAX_HOSTS));
             self.groups.extend(hosts);

@@ -444,6 +444,31 @@ fn pages_of_an_earlier_run_say_nothing_of_this_one() {
 }
 
 #[test]
+fn a_forgotten_host_is_not_judged_by_the_others() {
+    let sample = Sample::of(r#"{"a": 1}"#);
+    let mut profile = Profile::default();
+    for n in 0..50 {
+        (0..MIN_PAGES).for_each(|_| profile.add(KIND, &format!("{n}.test:80"), &sample));
+    }
+    let mut profile = profile.after(&Profile::default());
+    let group = GroupName {
+        kind: KIND.to_owned(),
+        host: "0.test:80".to_owned(),
+    };
+    assert!(profile.judges(KIND, &group.host).is_some());
+    profile.forget(&group);
+    assert_eq!(profile.judges(KIND, &group.host), None);
+    assert_eq!(profile.judges(KIND, "none.test:80").unwrap().host, "");
+    // Nor in the next run, and after a profile was stored.
+    let next = Profile::default().after(&Profile::read(&profile.stored()).unwrap());
+    assert_eq!(next.judges(KIND, &group.host), None);
+    let mut run = Profile::default();
+    (0..MIN_PAGES).for_each(|_| run.add(KIND, &group.host, &sample));
+    let learned = run.after(&next);
+    assert_eq!(learned.judges(KIND, &group.host), Some(&group));
+}
+
+#[test]
 fn a_run_that_holds_items_leaves_the_profile_of_the_run_before() {
     let mut random = Random(15);
     let baseline = good_run(100, &mut random);
