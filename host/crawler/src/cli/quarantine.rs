@@ -41,7 +41,7 @@ pub(super) enum QuarantineCommand {
         #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
     },
-    /// Give held items to the sinks; items that look like them are good from then on
+    /// Give held items to the sinks; their kind and host are not judged until a run has learned them anew
     #[command(
         after_help = "Items that are held after the command has looked stay.\n\nExamples:\n  crawler quarantine release books\n  crawler quarantine release books 0.1"
     )]

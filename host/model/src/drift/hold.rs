@@ -40,7 +40,7 @@ pub struct Hold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// They go to the sinks, and items that look like them are good from then on.
+    /// They go to the sinks, and their kind and host are not judged until a run has learned them anew.
     Release,
     /// They are removed.
     Drop,

@@ -33,7 +33,7 @@ export function Held({ name, n }) {
 async function decide(name, hold, action) {
   const question = action === "release" ? {
     title: `Release ${count(hold.items)} items?`,
-    text: `They go to the sinks of ${name}, and items that look like them are good from then on.`,
+    text: `They go to the sinks of ${name}, and their kind and host are not judged until a run has learned them anew.`,
     verb: "Release",
   } : {
     title: `Drop ${count(hold.items)} items?`,
