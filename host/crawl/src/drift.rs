@@ -154,6 +154,7 @@ impl Judge<'_> {
             self.told.clone_from(&self.drift.held);
         }
         let mut store_at = Instant::now() + STORE_EVERY;
+        let mut config = self.shared.parts.config.clone();
         loop {
             // The flag is read before the frontier: items that were stored before the end are seen below.
             let is_over = pages_over.is_cancelled();
@@ -177,6 +178,8 @@ impl Judge<'_> {
                 biased;
                 () = pages_over.cancelled() => {}
                 () = self.drift.changed.notified() => {}
+                // A higher bound on held items may let a page be taken. Nobody changes settings whose sender is gone.
+                Ok(()) = config.changed() => self.shared.progress.notify_one(),
                 () = tokio::time::sleep_until(wake_at) => {}
             }
         }

@@ -368,6 +368,72 @@ async fn pages_that_an_earlier_run_left_hold_nothing_of_this_one() {
 }
 
 #[tokio::test]
+async fn a_higher_bound_on_held_items_lets_the_crawl_go_on() {
+    let objects = Arc::new(InMemory::new());
+    let good = Shop::new(Broken::No, 0);
+    let first = crawl_run(&objects, 1, good, Sensitivity::Normal).await;
+    first.frontier.close().await.unwrap();
+    let frontier = open(&objects, 2).await;
+    let with_max = |max_undelivered| CrawlConfig {
+        limits: Limits::default(),
+        settings: CrawlSettings {
+            drift: Some(Sensitivity::Normal),
+            max_undelivered: Some(max_undelivered),
+            concurrency: Some(1),
+            ..settings()
+        },
+    };
+    let (sender, config) = watch::channel(with_max(4_000));
+    let parts = CrawlParts {
+        run: Run(2),
+        rules: Arc::new(Shop::new(Broken::TitleGone, 0)),
+        config,
+        ..parts(frontier.clone(), None, settings())
+    };
+    let log = parts.log.clone();
+    let crawl = run(
+        parts,
+        Box::new(Delivered::default()),
+        CancellationToken::new(),
+    );
+    let is_told = async || {
+        let lines: Vec<String> = log.read(false).map(|line| line.message).collect().await;
+        let beginning = "no page is taken until held items are released or dropped";
+        lines.iter().any(|line| line.starts_with(beginning))
+    };
+    let raised = async {
+        while !is_told().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        sender.send(with_max(1 << 20)).unwrap();
+    };
+    let (end, ()) = in_time(async { tokio::join!(crawl, raised) }).await;
+    assert_eq!(end, CrawlEnd::Finished);
+    assert_eq!(frontier.kept_back().n_held, N_PAGES as u64);
+}
+
+#[tokio::test]
+async fn what_was_told_is_not_told_by_the_next_opening() {
+    let objects = Arc::new(InMemory::new());
+    let normal = Sensitivity::Normal;
+    let first = crawl_run(&objects, 1, Shop::new(Broken::No, 0), normal).await;
+    first.frontier.close().await.unwrap();
+    let gone = Shop {
+        n_pages: 100,
+        ..Shop::new(Broken::TitleGone, 0)
+    };
+    let second = open(&objects, 2).await;
+    crawl_until(&second, 2, gone, |kept_back| kept_back.n_held == 100).await;
+    let over = crawl_run(&objects, 2, Shop::new(Broken::TitleGone, 0), normal).await;
+    assert_eq!(over.frontier.kept_back().n_held, N_PAGES as u64);
+    let is_told = over
+        .log
+        .iter()
+        .any(|line| line.starts_with("items are held"));
+    assert!(!is_told, "{:?}", over.log);
+}
+
+#[tokio::test]
 async fn no_page_is_taken_while_too_many_items_are_held() {
     let objects = Arc::new(InMemory::new());
     let good = Shop::new(Broken::No, 0);
