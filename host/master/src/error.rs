@@ -265,6 +265,18 @@ pub enum ControlError {
         /// The requested hold, if one was given.
         hold: Option<String>,
     },
+    /// No worker has carried out the decisions about held items that were made before.
+    #[error(
+        "{n_decisions} decisions about items of resource {name} wait for a worker of shard {shard}, and no more may"
+    )]
+    DecisionsWait {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The shard whose worker is to carry them out.
+        shard: Shard,
+        /// Number of the decisions.
+        n_decisions: usize,
+    },
     /// A run with fewer shards was requested, but a shard that would be dropped may have something that is nowhere
     /// else.
     #[error(

@@ -127,20 +127,26 @@ impl Control {
                 n_holds: holds.len() as u64,
                 n_items: holds.iter().map(|(_, hold)| hold.n_items).sum(),
             };
+            let decision_for = |id: ShardId| {
+                let own = holds.iter().filter(|(hold, _)| hold.shard == id.shard);
+                Decision::of(action, own.map(|(_, hold)| hold))
+            };
+            for (id, shard) in self.whole_shards(&present.value).await? {
+                if with_decision(&shard.value, decision_for(id)).is_none() {
+                    return Err(ControlError::DecisionsWait {
+                        name: name.clone(),
+                        shard: id.shard,
+                        n_decisions: MAX_DECISIONS,
+                    });
+                }
+            }
             let event = Event::of(EventKind::HeldDecided, present.value.run).by(by);
             let items = number(decided.n_items, "item");
             let event = event.because(format_args!("{action}: {items}"));
-            let with_decision = |id: ShardId, shard: ShardRecord| {
-                let own = holds.iter().filter(|(hold, _)| hold.shard == id.shard);
-                let decision = Decision::of(action, own.map(|(_, hold)| hold));
-                let mut decisions = shard.decisions.clone();
-                if !decision.holds.is_empty() {
-                    decisions.push(decision);
-                }
-                (decisions.len() <= MAX_DECISIONS).then_some(ShardRecord { decisions, ..shard })
-            };
+            let with_order =
+                |id: ShardId, shard: ShardRecord| with_decision(&shard, decision_for(id));
             if self
-                .order(&leadership, &present, with_decision, (request, event))
+                .order(&leadership, &present, with_order, (request, event))
                 .await?
             {
                 tracing::info!(resource = %name, %action, n_items = decided.n_items, "held items are decided about");
@@ -149,6 +155,25 @@ impl Control {
         }
         Err(Self::contended(name))
     }
+}
+
+/// Returns a shard with another decision to carry out, or `None` if too many wait already. Holds that an earlier one names
+/// are left out: it is carried out first, and leaves nothing of them.
+fn with_decision(shard: &ShardRecord, mut decision: Decision) -> Option<ShardRecord> {
+    let mut decisions = shard.decisions.clone();
+    decision.holds.retain(|number, end| {
+        let known = decisions
+            .iter()
+            .filter_map(|earlier| earlier.holds.get(number));
+        known.max().is_none_or(|known| *known < *end)
+    });
+    if !decision.holds.is_empty() {
+        decisions.push(decision);
+    }
+    (decisions.len() <= MAX_DECISIONS).then(|| ShardRecord {
+        decisions,
+        ..shard.clone()
+    })
 }
 
 fn nothing_held(name: &ResourceName, hold: Option<HoldId>) -> ControlError {
@@ -161,6 +186,40 @@ fn nothing_held(name: &ResourceName, hold: Option<HoldId>) -> ControlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn dropping(number: u64, end: u64) -> Decision {
+        Decision {
+            action: Action::Drop,
+            holds: [(number, end)].into(),
+        }
+    }
+
+    #[test]
+    fn a_decision_that_waits_is_not_written_twice() {
+        let mut shard = ShardRecord::new("a".parse().unwrap());
+        for (decision, n_decisions) in [
+            (dropping(1, 9), 1),
+            (dropping(1, 9), 1),
+            (dropping(1, 7), 1),
+            (dropping(1, 10), 2),
+            (dropping(2, 3), 3),
+            (dropping(1, 9), 3),
+        ] {
+            shard = with_decision(&shard, decision).unwrap();
+            assert_eq!(shard.decisions.len(), n_decisions);
+        }
+    }
+
+    #[test]
+    fn so_many_decisions_wait_at_most() {
+        let mut shard = ShardRecord::new("a".parse().unwrap());
+        for number in 1..=MAX_DECISIONS as u64 {
+            shard = with_decision(&shard, dropping(number, 9)).unwrap();
+        }
+        assert_eq!(with_decision(&shard, dropping(99, 9)), None);
+        let known = with_decision(&shard, dropping(1, 9));
+        assert_eq!(known, Some(shard));
+    }
 
     #[test]
     fn the_name_of_a_hold_is_its_shard_and_number() {

@@ -53,6 +53,7 @@ impl ControlError {
             | ControlError::NotCompared { .. }
             | ControlError::NoDeadLetters { .. }
             | ControlError::NothingHeld { .. }
+            | ControlError::DecisionsWait { .. }
             | ControlError::ShardBusy { .. }
             | ControlError::ShardHolds { .. }
             | ControlError::UnknownSchedule { .. }
@@ -172,6 +173,9 @@ impl ControlError {
             }
             ControlError::NotCompared { name, .. } => format!(
                 "`crawler resource update {name} --changes 30` keeps those of 30 runs, from the next run on"
+            ),
+            ControlError::DecisionsWait { name, .. } => format!(
+                "a worker carries them out once it has the shard: `crawler resource resume {name}` if the resource is paused"
             ),
             ControlError::NothingHeld { name, .. } => {
                 format!("`crawler quarantine list {name}` shows what is held")
