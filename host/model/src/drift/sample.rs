@@ -73,6 +73,8 @@ pub(super) struct Feature {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
     pub(super) fields: Vec<(String, Feature)>,
+    /// True if the item has further fields. Such a sample counts nowhere: which of its fields are missing is unknown.
+    pub(super) is_cut: bool,
 }
 
 impl Sample {
@@ -88,7 +90,7 @@ impl Sample {
     }
 
     fn add(&mut self, name: String, value: &Value, depth: usize) {
-        if self.fields.len() >= MAX_FIELDS || name.len() > MAX_FIELD_NAME {
+        if self.is_cut || name.len() > MAX_FIELD_NAME {
             return;
         }
         if let Value::Object(inner) = value
@@ -100,8 +102,12 @@ impl Sample {
             return;
         }
         let feature = feature(value);
-        if feature.r#type != Type::Absent {
-            self.fields.push((name, feature));
+        if feature.r#type == Type::Absent {
+            return;
+        }
+        match self.fields.len() < MAX_FIELDS {
+            true => self.fields.push((name, feature)),
+            false => self.is_cut = true,
         }
     }
 }
@@ -288,7 +294,10 @@ mod tests {
         let long = "x".repeat(MAX_FIELD_NAME + 1);
         let json = format!("{{\"{long}\": 1, {}}}", fields.join(","));
         let sample = Sample::of(&json);
-        assert_eq!(sample.fields.len(), MAX_FIELDS);
+        assert_eq!((sample.fields.len(), sample.is_cut), (MAX_FIELDS, true));
+        let fields: Vec<String> = fields.into_iter().take(MAX_FIELDS).collect();
+        let whole = Sample::of(&format!("{{{}, \"last\": null}}", fields.join(",")));
+        assert_eq!((whole.fields.len(), whole.is_cut), (MAX_FIELDS, false));
         assert!(
             sample
                 .fields

@@ -35,11 +35,23 @@ pub(super) struct Field {
 struct Distinct(BTreeSet<u64>);
 
 impl Shape {
-    /// Counts an item.
+    /// Counts an item, with as many fields as a profile has.
     pub(super) fn add(&mut self, sample: &Sample) {
+        self.count(sample, MAX_FIELDS);
+    }
+
+    /// Counts an item of a window with all of its fields: one that is left out for lack of room would seem to be missing.
+    pub(super) fn add_whole(&mut self, sample: &Sample) {
+        self.count(sample, usize::MAX);
+    }
+
+    fn count(&mut self, sample: &Sample, max_fields: usize) {
+        if sample.is_cut {
+            return;
+        }
         self.n += 1;
         for (name, feature) in &sample.fields {
-            if self.fields.len() < MAX_FIELDS || self.fields.contains_key(name.as_str()) {
+            if self.fields.len() < max_fields || self.fields.contains_key(name.as_str()) {
                 self.fields.entry(name.clone()).or_default().add(feature);
             }
         }
@@ -137,6 +149,14 @@ mod tests {
         assert_eq!(shape.types_of("a")[..3], [1, 1, 1]);
         assert_eq!(shape.types_of("b")[Type::Absent as usize], 2);
         assert_eq!(shape.types_of("c")[Type::Absent as usize], 3);
+    }
+
+    #[test]
+    fn a_sample_without_room_for_its_fields_is_not_counted() {
+        let fields: Vec<String> = (0..=MAX_FIELDS).map(|n| format!("\"f{n}\": {n}")).collect();
+        let mut shape = Shape::default();
+        shape.add(&Sample::of(&format!("{{{}}}", fields.join(","))));
+        assert_eq!(shape, Shape::default());
     }
 
     #[test]

@@ -469,6 +469,29 @@ fn a_forgotten_host_is_not_judged_by_the_others() {
 }
 
 #[test]
+fn a_field_is_not_missing_for_lack_of_room() {
+    // Each item has a field of all and many of its own.
+    let item = |page: usize, n_fields: usize| {
+        let own = (1..n_fields).map(|n| format!("\"a{page}-{n}\": 1"));
+        let own: Vec<String> = own.collect();
+        Sample::of(&format!("{{{}, \"title\": \"x\"}}", own.join(",")))
+    };
+    let mut profile = Profile::default();
+    for _page in 0..100 {
+        profile.add(KIND, HOST, &Sample::of(r#"{"title": "x"}"#));
+    }
+    let baseline = profile.after(&Profile::default());
+    for n_fields in [MAX_FIELDS, MAX_FIELDS + 1] {
+        let new = Profile::default();
+        let mut watch = Watch::new(baseline.clone(), new, Sensitivity::Tight, &[]);
+        for page in 0..WINDOW {
+            watch.add(page, KIND, HOST, item(page, n_fields), 0);
+        }
+        assert_eq!(watch.next(0, false).unwrap().departure, None, "{n_fields}");
+    }
+}
+
+#[test]
 fn a_run_that_holds_items_leaves_the_profile_of_the_run_before() {
     let mut random = Random(15);
     let baseline = good_run(100, &mut random);

@@ -242,7 +242,7 @@ impl<P> Waiting<P> {
         halves.map(move |start| {
             let mut shape = Shape::default();
             let window = samples.iter().skip(start);
-            window.for_each(|sample| shape.add(sample));
+            window.for_each(|sample| shape.add_whole(sample));
             shape
         })
     }
