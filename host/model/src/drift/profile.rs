@@ -59,7 +59,7 @@ impl Profile {
             return;
         };
         group.shape.add(sample);
-        group.block.add_whole(sample);
+        group.block.add(sample);
         if group.block.n >= BLOCK {
             let block = std::mem::take(&mut group.block);
             // The first blocks are most of the run so far, and say nothing of the rest.
