@@ -1,5 +1,6 @@
 //! Moves of items that are not in the outbox: by verdicts, and by decisions. Each batch moves a few.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -68,12 +69,14 @@ impl Quarantine for DurableFrontier {
     async fn decide(&self, decision: &Decision) -> Result<u64, FrontierError> {
         let mut n_decided = 0;
         for (hold, until) in &decision.holds {
-            loop {
-                let n = self.inner.decide_some(*hold, *until, decision.action);
-                match n.await? {
-                    0 => break,
-                    n => n_decided += n,
-                }
+            let mut from = 0;
+            while let Some((n, next)) = self
+                .inner
+                .decide_some(*hold, from..*until, decision.action)
+                .await?
+            {
+                n_decided += n;
+                from = next;
             }
         }
         Ok(n_decided)
@@ -250,22 +253,23 @@ impl Inner {
         Ok(n_done)
     }
 
-    /// Moves or removes the next items of a hold before a number, and returns how many. After the last, the hold is gone.
+    /// Moves or removes the next items of a hold with these numbers. Returns how many, and the number after the last of
+    /// them: a scan that begins there does not pass over those that are gone. With no item left, it returns `None`.
     pub(super) async fn decide_some(
         &self,
         number: u64,
-        until: u64,
+        numbers: Range<u64>,
         action: Action,
-    ) -> Result<u64, FrontierError> {
+    ) -> Result<Option<(u64, u64)>, FrontierError> {
         self.check()?;
         let guard = self.writer.lock().await;
-        if !self.state().quarantined.holds.contains_key(&number) {
-            return Ok(0);
+        if numbers.is_empty() || !self.state().quarantined.holds.contains_key(&number) {
+            return Ok(None);
         }
         let (mut batch, mut passing, mut n_bytes) = (WriteBatch::new(), Passing::new(), 0);
-        let mut found = self
-            .scan(keys::held(number, 0)..keys::held(number, until))
-            .await?;
+        let mut next = numbers.start;
+        let scanned = keys::held(number, numbers.start)..keys::held(number, numbers.end);
+        let mut found = self.scan(scanned).await?;
         while passing.len() < MAX_ITEMS
             && n_bytes < MAX_BYTES
             && let Some((key, value)) = found.next().await?
@@ -273,12 +277,13 @@ impl Inner {
             let record: records::KeptItem = self.decode(&value, "held item")?;
             let item = Arc::new(self.kept_item(&record)?);
             n_bytes += record.json.len();
+            next = keys::parse_number(&key).map_or(next, |number| number + 1);
             batch.delete(key);
             passing.push((record, item));
         }
         drop(found);
         if passing.is_empty() {
-            return Ok(0);
+            return Ok(None);
         }
         let n = passing.len() as u64;
         let compared = match action {
@@ -310,7 +315,7 @@ impl Inner {
             state.count_held();
         }
         self.write(&guard, batch, 0).await?;
-        Ok(n)
+        Ok(Some((n, next)))
     }
 
     /// Compares items that are about to enter the outbox, if the items of this run are compared. Those of earlier runs are

@@ -84,10 +84,13 @@ async fn a_verdict_and_a_decision_go_on_where_they_were_cut_off() {
         }
         assert_eq!((n_batches, frontier.holds().len()), (3, 1));
         let decision = Decision::of(action, &frontier.holds());
+        let mut n_decided = 0;
         while frontier.kept_back().n_held > 0 {
             let (number, until) = decision.holds.first_key_value().expect("one hold");
-            let decided = frontier.inner.decide_some(*number, *until, action).await;
-            assert!(decided.unwrap() > 0);
+            let decided = frontier.inner.decide_some(*number, 0..*until, action);
+            let (n, next) = decided.await.unwrap().expect("items are left");
+            n_decided += n;
+            assert_eq!(next, n_decided, "the next scan begins behind them");
             frontier.settle().await.unwrap();
             frontier = open(&objects, 1).await;
             let n_out = frontier.n_undelivered() + frontier.kept_back().n_held;
