@@ -10,7 +10,7 @@ use slatedb::WriteBatch;
 
 use super::DurableFrontier;
 use super::inner::Inner;
-use super::state::{Compared, LatestItems, State, WaitingItem};
+use super::state::{Compared, LatestItems, State, WaitingItem, stored_profile};
 use crate::quarantine::{Judgement, KeptBack, Profiles, Quarantine, WaitingPage};
 use crate::{FrontierError, OpenOptions, keys, records};
 use crawler_model::changes::ItemIdentity;
@@ -56,12 +56,18 @@ impl Quarantine for DurableFrontier {
     async fn store_profile(&self, run: &Profile) -> Result<(), FrontierError> {
         let inner = &self.inner;
         inner.check()?;
+        let (record, run) = (stored_profile(run, inner.run), run.clone());
         let guard = inner.writer.lock().await;
         let mut batch = WriteBatch::new();
         {
             let mut state = inner.state();
-            state.quarantined.profiles.run = run.clone();
-            state.quarantined.put_profiles(inner.run, &mut batch);
+            state.quarantined.profiles.run = run;
+            // The profile of this run says that the one before is in the baseline.
+            if state.quarantined.has_new_profiles {
+                state.quarantined.put_profiles(inner.run, &mut batch);
+            } else {
+                batch.put(Bytes::from_static(keys::RUN_PROFILE), record);
+            }
         }
         inner.write(&guard, batch, 0).await.map(drop)
     }

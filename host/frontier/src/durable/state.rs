@@ -35,7 +35,7 @@ pub(super) use outbox::WINDOW;
 pub(super) use peers::LinkQueue;
 use peers::PeerLinks;
 use quarantine::Quarantined;
-pub(super) use quarantine::WaitingItem;
+pub(super) use quarantine::{WaitingItem, stored_profile};
 pub(super) use statistics::StatisticsRecord;
 
 /// Maximum number of URLs of one lane in memory, if few lanes share the memory.

@@ -218,6 +218,9 @@ pub async fn a_run_with_nothing_left_is_what_the_next_is_judged_by([first, secon
         let next = open_run(&first, Run(3)).await;
         assert!(is_judged(&next));
         assert!(next.profiles().unwrap().run.is_empty());
+        // What this run learns leaves the profile that it is judged by.
+        next.store_profile(&Profile::default()).await.unwrap();
+        next.settle().await.unwrap();
     }
     let next = open_run(&second, Run(3)).await;
     next.seed(vec![new("http://a/1")]).await.unwrap();

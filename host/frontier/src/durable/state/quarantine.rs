@@ -133,22 +133,24 @@ impl Quarantined {
         );
     }
 
-    /// Stores the profile of the last good run, and that of this run.
+    /// Stores the profile of the last good run, and that of this run: when the run begins, and when a decision has changed
+    /// them.
     pub(in crate::durable) fn put_profiles(&self, run: Run, batch: &mut WriteBatch) {
-        let stored = |profile: &Profile, run: u64| {
-            let json = profile.stored().into();
-            records::StoredProfile { run, json }.encode_to_vec()
-        };
         let Profiles {
             baseline,
             run: of_run,
         } = &self.profiles;
-        batch.put(
-            Bytes::from_static(keys::BASELINE_PROFILE),
-            stored(baseline, 0),
-        );
-        batch.put(Bytes::from_static(keys::RUN_PROFILE), stored(of_run, run.0));
+        let baseline = stored_profile(baseline, Run(0));
+        batch.put(Bytes::from_static(keys::BASELINE_PROFILE), baseline);
+        let of_run = stored_profile(of_run, run);
+        batch.put(Bytes::from_static(keys::RUN_PROFILE), of_run);
     }
+}
+
+/// Returns the record of a profile. It takes time, and is made without the state wherever that goes.
+pub(in crate::durable) fn stored_profile(profile: &Profile, run: Run) -> Vec<u8> {
+    let json = profile.stored().into();
+    records::StoredProfile { run: run.0, json }.encode_to_vec()
 }
 
 impl State {
