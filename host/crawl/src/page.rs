@@ -150,7 +150,11 @@ async fn end(
     }
     drift::sort(shared, config.settings.drift(), &mut result);
     traced::note_end(&result.ended);
-    shared.undelivered.wait(&result.items);
+    // Of a page whose items are all to be judged, those are delivered later, if they pass.
+    shared.undelivered.wait(match result.items.is_empty() {
+        true => &result.watched,
+        false => &result.items,
+    });
     let (has_items, has_watched) = (!result.items.is_empty(), !result.watched.is_empty());
     // A page that was given up with its host, or that is not due, was not requested.
     let is_over = !matches!(
