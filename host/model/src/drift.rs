@@ -77,12 +77,12 @@ pub const MAX_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sensitivity {
-    /// Items are not judged, and none are held.
+    /// Items are neither judged nor learned from, and none are held.
+    #[default]
     Off,
     /// A field departs if at least 60 % of its values are different.
     Loose,
     /// A field departs if at least 40 % of its values are different.
-    #[default]
     Normal,
     /// A field departs if at least 25 % of its values are different.
     Tight,

@@ -121,7 +121,8 @@ fn started(standing: &Arc<Standing>) -> (Server, Web) {
     server.push("books", &[]);
     let start = format!("start={}", web.url("/"));
     let add = ["resource", "add", "shop", "--plugin=books", "--param"];
-    server.ok(&[&add[..], &[start.as_str(), "--concurrency=4"]].concat());
+    let settings = [start.as_str(), "--concurrency=4", "--drift=normal"];
+    server.ok(&[&add[..], &settings].concat());
     server.finished("shop");
     assert_eq!(
         server.items("shop").len(),

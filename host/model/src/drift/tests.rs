@@ -547,6 +547,12 @@ fn items_wait_for_nothing_once_the_setting_is_off() {
 }
 
 #[test]
+fn nothing_is_judged_unless_that_is_asked_for() {
+    let settings = crate::settings::CrawlSettings::default();
+    assert_eq!(settings.drift(), Sensitivity::Off);
+}
+
+#[test]
 fn words_of_the_setting_are_read_back() {
     for sensitivity in Sensitivity::ALL {
         assert_eq!(sensitivity.to_string().parse(), Ok(sensitivity));

@@ -373,7 +373,7 @@ macro_rules! crawl_settings {
                 takes: "off|loose|normal|tight",
                 example: &["tight"],
                 applies: AtOnce,
-                help: "How different items may be from those of the last good run before they are held; off: none are held",
+                help: "How different items may be from those of the last good run before they are held; off: none are, and nothing is learned",
             }
             scope: list(HostPattern) {
                 name: "scope",

@@ -441,6 +441,7 @@ async fn no_page_is_taken_while_too_many_items_are_held() {
     first.frontier.close().await.unwrap();
     let frontier = open(&objects, 2).await;
     let settings = CrawlSettings {
+        drift: Some(Sensitivity::Normal),
         max_undelivered: Some(4_000),
         concurrency: Some(1),
         ..settings()
