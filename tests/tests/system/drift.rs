@@ -122,7 +122,7 @@ fn started(standing: &Arc<Standing>) -> (Server, Web) {
     let start = format!("start={}", web.url("/"));
     let add = ["resource", "add", "shop", "--plugin=books", "--param"];
     let settings = [start.as_str(), "--concurrency=4", "--drift=normal"];
-    server.ok(&[&add[..], &settings].concat());
+    server.ok(&[&add[..], &settings[..]].concat());
     server.finished("shop");
     assert_eq!(
         server.items("shop").len(),
