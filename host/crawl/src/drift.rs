@@ -147,8 +147,7 @@ impl Judge<'_> {
     ) -> Result<(), FrontierError> {
         // The window of an earlier run or plugin is not filled by this one, whose pages say nothing of this one either.
         self.look();
-        let waiting = self.shared.parts.frontier.waiting(0);
-        if waiting.iter().any(|page| page.is_earlier) {
+        if self.has_earlier_pages() {
             self.judge_all(true).await?;
             self.drift.watch().begin_anew();
             self.told.clone_from(&self.drift.held);
@@ -199,6 +198,11 @@ impl Judge<'_> {
                 watch.add(numbers, &kind, &host, sample, now);
             }
         }
+    }
+
+    fn has_earlier_pages(&self) -> bool {
+        let waiting = self.shared.parts.frontier.waiting(0);
+        waiting.iter().any(|page| page.is_earlier)
     }
 
     /// Returns true if windows are judged although they are not full.
