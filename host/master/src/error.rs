@@ -265,6 +265,14 @@ pub enum ControlError {
         /// The requested hold, if one was given.
         hold: Option<String>,
     },
+    /// All items that a decision is about are those of an earlier one, which waits for a worker.
+    #[error(
+        "what is held of resource {name} was decided about before, and the first decision counts; a worker has yet to carry it out"
+    )]
+    HeldDecided {
+        /// Name of the resource.
+        name: ResourceName,
+    },
     /// No worker has carried out the decisions about held items that were made before.
     #[error(
         "{n_decisions} decisions about items of resource {name} wait for a worker of shard {shard}, and no more may"

@@ -74,7 +74,7 @@ impl<'a> Block<'a> {
         });
         add(&mut rows, "statuses", [joined(statuses)]);
         if counts.held > 0 {
-            let held = format!("{}; `crawler quarantine list` tells why", counts.held);
+            let held = format!("{}; `crawler quarantine list NAME` tells why", counts.held);
             add(&mut rows, "held items", [held]);
         }
         if counts.kept_bytes > 0 {

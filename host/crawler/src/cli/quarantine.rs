@@ -43,12 +43,12 @@ pub(super) enum QuarantineCommand {
     },
     /// Give held items to the sinks; their kind and host are not judged until a run has learned them anew
     #[command(
-        after_help = "Items that are held after the command has looked stay.\n\nExamples:\n  crawler quarantine release books\n  crawler quarantine release books 0.1"
+        after_help = "Items that are held after the command has looked stay. A crawl that is over, or has failed, goes on in the same run.\n\nExamples:\n  crawler quarantine release books\n  crawler quarantine release books 0.1"
     )]
     Release(DecisionArgs),
     /// Remove held items; their pages are not fetched again in the same run
     #[command(
-        after_help = "Items that are held after the command has looked stay.\n\nExamples:\n  crawler quarantine drop books\n  crawler quarantine drop books 0.1"
+        after_help = "Items that are held after the command has looked stay. A crawl that is over, or has failed, goes on in the same run.\n\nExamples:\n  crawler quarantine drop books\n  crawler quarantine drop books 0.1"
     )]
     Drop(DecisionArgs),
 }
@@ -129,7 +129,11 @@ async fn decide(client: &Client, action: Action, args: DecisionArgs) -> anyhow::
     let decided = client
         .decide_quarantine(&args.name, action, args.hold)
         .await?;
-    let items = number(decided.items, "item");
+    let items = match decided.holds {
+        // The answer to the first try was lost, and with it the numbers.
+        0 => "the held items".to_owned(),
+        _ => number(decided.items, "item"),
+    };
     let verb = match action {
         Action::Release => "released",
         Action::Drop => "dropped",

@@ -53,6 +53,7 @@ impl ControlError {
             | ControlError::NotCompared { .. }
             | ControlError::NoDeadLetters { .. }
             | ControlError::NothingHeld { .. }
+            | ControlError::HeldDecided { .. }
             | ControlError::DecisionsWait { .. }
             | ControlError::ShardBusy { .. }
             | ControlError::ShardHolds { .. }
@@ -174,7 +175,7 @@ impl ControlError {
             ControlError::NotCompared { name, .. } => format!(
                 "`crawler resource update {name} --changes 30` keeps those of 30 runs, from the next run on"
             ),
-            ControlError::DecisionsWait { name, .. } => format!(
+            ControlError::HeldDecided { name } | ControlError::DecisionsWait { name, .. } => format!(
                 "a worker carries them out once it has the shard: `crawler resource resume {name}` if the resource is paused"
             ),
             ControlError::NothingHeld { name, .. } => {

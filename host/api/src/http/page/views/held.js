@@ -13,7 +13,7 @@ const PERIOD = 10_000;
 const HEADS = ["Hold", "Kind", "Host", "Items", "Why", ["Since", "wide"], ["Decide", "acts"]];
 
 export function Held({ name, n }) {
-  const load = usePoll(signal => get(ofResource(name, "quarantine"), {}, signal), [name, n], PERIOD);
+  const load = usePoll(signal => get(ofResource(name, "quarantine"), {}, signal), [name], PERIOD);
   const holds = load.value?.holds ?? [];
   const act = (hold, action) => async () => {
     await decide(name, hold, action);
@@ -39,6 +39,7 @@ async function decide(name, hold, action) {
     title: `Drop ${count(hold.items)} items?`,
     text: `They are removed from ${name}, and no sink gets them.`,
     verb: "Drop",
+    isGrave: true,
   };
   if (!(await confirm(question))) return;
   const body = { action, hold: hold.id };
