@@ -76,13 +76,13 @@ pub(super) fn sort(shared: &Shared, sensitivity: Sensitivity, result: &mut PageR
     let Some(drift) = &shared.drift else {
         return;
     };
-    drift.watch().set_sensitivity(sensitivity);
-    let Some(first) = result.items.first() else {
-        return;
-    };
     if sensitivity == Sensitivity::Off {
         return;
     }
+    let Some(first) = result.items.first() else {
+        return;
+    };
+    drift.watch().set_sensitivity(sensitivity);
     let host = host(first);
     let kinds: BTreeSet<&String> = result.items.iter().map(|item| &item.schema).collect();
     let judged: BTreeSet<String> = {
@@ -148,6 +148,7 @@ impl Judge<'_> {
         // The window of an earlier run or plugin is not filled by this one, whose pages say nothing of this one either.
         self.look();
         if self.has_earlier_pages() {
+            self.drift.watch().begin_earlier();
             self.judge_all(true).await?;
             self.drift.watch().begin_anew();
             self.told.clone_from(&self.drift.held);

@@ -175,7 +175,7 @@ impl Shared {
     pub(super) fn wait_for_delivery(&self, waits: bool) {
         self.waits_for_delivery.store(waits, Ordering::Relaxed);
         self.items.notify_one();
-        if let Some(drift) = &self.drift {
+        if waits && let Some(drift) = &self.drift {
             drift.changed.notify_one();
         }
     }

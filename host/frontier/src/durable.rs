@@ -260,7 +260,9 @@ impl Frontier for DurableFrontier {
     fn held_bytes(&self) -> u64 {
         // Data that waits to be written is known to the database alone; `memory_budget` bounds it.
         let state = self.inner.state();
-        (state.bench.n_buffered() * URL_BYTES) as u64 + state.quarantined.kept_back().waiting_bytes
+        // Items that wait are in memory as records and as they are stored.
+        let waiting_bytes = 2 * state.quarantined.kept_back().waiting_bytes;
+        (state.bench.n_buffered() * URL_BYTES) as u64 + waiting_bytes
     }
 
     fn stalled(&self) -> Option<String> {

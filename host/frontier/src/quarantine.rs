@@ -10,8 +10,8 @@
 //!
 //! If items are compared from run to run, they are compared when they enter the outbox: an item that is held counts neither
 //! as delivered nor as removed. A run of which items were dropped therefore stays one that has not seen all that there is, and
-//! the frontier notes that with the first of them. Items of an earlier run enter it without being compared, because the present run may have
-//! told newer ones under their keys.
+//! the frontier notes that with the first of them. Items of an earlier run enter it without being compared, because the
+//! present run may have told newer ones under their keys.
 //!
 //! The profile of the last good run is stored here, too. A run that has nothing left to fetch becomes the last good one when
 //! the next begins.
@@ -94,7 +94,7 @@ pub trait Quarantine: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Moves items that wait into the outbox, or into the hold of this run that their kind and host have. Numbers of which
+    /// Moves items that wait into the outbox, or into the hold that their kind and host have in their run. Numbers of which
     /// none waits any more are passed over. Each item is moved once, however often the call is cut off and made again.
     async fn judge(&self, _judgement: Judgement) -> Result<(), FrontierError> {
         Ok(())

@@ -66,12 +66,15 @@ impl Inner {
         in_batch: &LatestItems,
     ) -> Result<Option<Compared>, FrontierError> {
         let items = &commit.result.items;
+        if items.is_empty() {
+            return Ok(None);
+        }
         let keys = {
             let state = self.state();
             let comparison = state.comparison.as_ref();
             comparison.map(|comparison| comparison.keys.clone())
         };
-        let Some(keys) = keys.filter(|_| !items.is_empty()) else {
+        let Some(keys) = keys else {
             return Ok(None);
         };
         // Which of the requests that lead to one page gets its items is chance; where they led is not.

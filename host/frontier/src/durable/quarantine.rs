@@ -1,5 +1,6 @@
 //! Moves of items that are not in the outbox: by verdicts, and by decisions. Each batch moves a few.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -178,15 +179,16 @@ impl Inner {
         page: &crawler_model::crawl::Request,
         items: Vec<ItemRecord>,
     ) -> Vec<(ItemRecord, Option<ItemIdentity>)> {
+        if items.is_empty() {
+            return Vec::new();
+        }
         let comparison = {
             let state = self.state();
             let comparison = state.comparison.as_ref();
             comparison.map(|comparison| comparison.keys.clone())
         };
-        let identities = match comparison.filter(|_| !items.is_empty()) {
-            Some(keys) => keys.identities(page, &items),
-            None => Vec::new(),
-        };
+        let identities = comparison.map(|keys| keys.identities(page, &items));
+        let identities = identities.unwrap_or_default();
         let identities = identities.into_iter().map(Some);
         let identities = identities.chain(std::iter::repeat(None));
         items.into_iter().zip(identities).collect()
@@ -236,6 +238,7 @@ impl Inner {
                 let now = self.state().time.latest();
                 let mut state = self.state();
                 let since = state.time.to_wall(now);
+                let mut grown = BTreeSet::new();
                 for (number, waiting) in moved {
                     let run = waiting.item.run;
                     let plugin = state.plugin_of(waiting.record.plugin);
@@ -249,7 +252,10 @@ impl Inner {
                         hold.end = hold.end.max(number + 1);
                         hold.is_decided = false;
                     }
-                    quarantined.put_hold(of_hold, &mut batch);
+                    grown.insert(of_hold);
+                }
+                for of_hold in grown {
+                    state.quarantined.put_hold(of_hold, &mut batch);
                 }
                 state.quarantined.put_record(&mut batch);
                 state.count_held();
@@ -296,6 +302,8 @@ impl Inner {
             Action::Release => self.compare_passing(&passing).await?,
             Action::Drop => Compared::default(),
         };
+        // The first batch forgets, and a decision that is carried out again begins at 0, too.
+        let forgets = action == Action::Release && numbers.start == 0;
         {
             let mut state = self.state();
             let quarantined = &mut state.quarantined;
@@ -306,7 +314,7 @@ impl Inner {
                 if action == Action::Drop && hold.run == self.run {
                     quarantined.record.dropped_in = self.run.0;
                 }
-                if action == Action::Release {
+                if forgets {
                     // What was learned before is another look than the one that is good from now on.
                     quarantined.profiles.baseline.forget(&hold.group);
                     quarantined.profiles.run.forget(&hold.group);
@@ -314,8 +322,10 @@ impl Inner {
             }
             quarantined.put_hold(number, &mut batch);
             quarantined.put_record(&mut batch);
-            if action == Action::Release {
+            if forgets {
                 quarantined.put_profiles(self.run, &mut batch);
+            }
+            if action == Action::Release {
                 state.pass(passing, compared, &mut batch);
             }
             state.count_held();

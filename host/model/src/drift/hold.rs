@@ -36,7 +36,7 @@ pub struct Hold {
     pub is_decided: bool,
 }
 
-/// What becomes of held items.
+/// Fate of held items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -77,7 +77,7 @@ impl fmt::Display for Action {
 /// Decision about held items of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What becomes of the items.
+    /// Fate of the items.
     pub action: Action,
     /// Holds that are meant, by number, each with the number before which its items are. Items that were held since are
     /// not meant.

@@ -92,7 +92,7 @@ impl Profile {
                         false => own.keep_spread(group),
                     }
                 }
-                Err(place) if next.groups.len() < MAX_GROUPS => {
+                Err(place) if next.groups.len() < MAX_GROUPS || group.shape.n == 0 => {
                     next.groups.insert(place, (name.clone(), group.clone()));
                 }
                 Err(_) => {}
@@ -139,7 +139,8 @@ impl Profile {
     pub fn stored(&self) -> Vec<u8> {
         let mut groups: Vec<(usize, &(GroupName, Group))> =
             self.groups.iter().enumerate().collect();
-        groups.sort_by_key(|(_, (_, group))| std::cmp::Reverse(group.shape.n));
+        // Empty groups are those that were forgotten. They are small, and lost they would be judged by other hosts.
+        groups.sort_by_key(|(_, (_, group))| (group.shape.n > 0, std::cmp::Reverse(group.shape.n)));
         let mut n_bytes = 0;
         groups.retain(|(_, group)| {
             let size = serde_json::to_vec(group).map_or(MAX_BYTES, |json| json.len());

@@ -441,6 +441,15 @@ fn pages_of_an_earlier_run_say_nothing_of_this_one() {
     assert!(!is_held);
     let (is_held, _) = next_is_held(departure);
     assert!(is_held, "this run has held them before");
+    let new = Profile::default();
+    let mut watch = Watch::new(baseline, new, Sensitivity::Normal, &[]);
+    watch.begin_earlier();
+    for page in 0..WINDOW {
+        watch.add(page, KIND, HOST, item(page, &mut random, Broken::No), 0);
+    }
+    let verdict = watch.next(0, true).unwrap();
+    assert_eq!((verdict.departure, verdict.pages.len()), (None, WINDOW));
+    assert!(watch.run().is_empty(), "nothing is learned from them");
 }
 
 #[test]

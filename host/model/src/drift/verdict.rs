@@ -55,9 +55,9 @@ pub struct Departure {
     pub field: String,
     /// Way in which it departs.
     pub departs: Departs,
-    /// What it was in the last good run.
+    /// Description of the field in the last good run.
     pub before: String,
-    /// What it is in the window.
+    /// Description of the field in the window.
     pub now: String,
 }
 

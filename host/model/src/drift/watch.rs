@@ -20,6 +20,8 @@ pub struct Watch<P> {
     /// Fields that the schemas list, by kind. Kinds whose schemas list none are not here.
     declared: BTreeMap<String, BTreeSet<String>>,
     groups: BTreeMap<GroupName, Waiting<P>>,
+    /// True if pages are those of another run or plugin, from which this run does not learn.
+    is_earlier: bool,
 }
 
 /// Pages of one kind and host.
@@ -73,7 +75,13 @@ impl<P> Watch<P> {
             sensitivity,
             declared: declared.collect(),
             groups: BTreeMap::new(),
+            is_earlier: false,
         }
+    }
+
+    /// Judges pages of another run or plugin until [`begin_anew`](Self::begin_anew): nothing is learned from them.
+    pub fn begin_earlier(&mut self) {
+        self.is_earlier = true;
     }
 
     /// Returns the profile of the items of this run that have passed.
@@ -132,6 +140,7 @@ impl<P> Watch<P> {
 
     /// Forgets the verdicts on pages so far, but for those of earlier openings: what comes is judged by itself.
     pub fn begin_anew(&mut self) {
+        self.is_earlier = false;
         let groups = self.groups.values_mut();
         for waiting in groups.filter(|waiting| !waiting.was_held) {
             waiting.departure = None;
@@ -194,7 +203,9 @@ impl<P> Watch<P> {
         let (mut pages, mut samples) = (Vec::with_capacity(n), Vec::new());
         for judged in judged {
             if departure.is_none() {
-                self.run.add(&name.kind, &judged.host, &judged.sample);
+                if !self.is_earlier {
+                    self.run.add(&name.kind, &judged.host, &judged.sample);
+                }
                 samples.push(judged.sample);
             }
             pages.push(judged.page);

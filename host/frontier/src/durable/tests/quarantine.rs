@@ -11,7 +11,7 @@ use crawler_model::changes::ItemKeys;
 use crawler_model::crawl::ItemKey;
 use crawler_model::drift::{Action, Decision, Departs, Departure, GroupName};
 
-fn why() -> (GroupName, Departure) {
+pub(super) fn why() -> (GroupName, Departure) {
     let group = GroupName {
         kind: "thing".to_owned(),
         host: "a:80".to_owned(),
@@ -34,7 +34,7 @@ async fn commit_watched(frontier: &Arc<DurableFrontier>, n_items: u32) {
     frontier.settle().await.unwrap();
 }
 
-fn numbers(frontier: &DurableFrontier) -> Vec<u64> {
+pub(super) fn numbers(frontier: &DurableFrontier) -> Vec<u64> {
     let pages = frontier.waiting(0);
     let items = pages.iter().flat_map(|page| &page.items);
     items.map(|(number, _)| *number).collect()
