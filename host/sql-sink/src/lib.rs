@@ -64,7 +64,7 @@ mod tests;
 mod trouble;
 
 pub use names::{TableTemplate, TemplateError};
-pub use settings::SqlSettings;
+pub use settings::{OtherSink, SqlSettings};
 pub use target::{Target, TargetError};
 
 /// Number of attempts of a write, with a little time between them, if other transactions or changes of tables are in its
@@ -243,11 +243,17 @@ impl SqlSink {
     fn refusal_of(&self, name: &str, kind: &Kind) -> Option<String> {
         let resource = &self.plan.resource.name;
         let history = kind.history.as_ref().map(|table| &table.name);
-        for table in [Some(&kind.table.name), history].into_iter().flatten() {
-            if let Some(owner) = self.settings.owner(table, resource, name) {
+        // One kind may have the name that another sink gives to the table of another one.
+        let names: Vec<&str> = self.plan.kinds.keys().map(String::as_str).collect();
+        let names = [&names[..], &[name]].concat();
+        let own = kind.tables().map(|table| (table, &names[..]));
+        let known = self.plan.kinds.values().flat_map(Kind::tables);
+        let known = known.map(|table| (table, &names[names.len() - 1..]));
+        for (table, kinds) in own.chain(known) {
+            if let Some((owner, of)) = self.settings.owner(table, resource, kinds) {
                 let table = table.as_str();
                 return Some(format!(
-                    "table {table} is that of sink {owner} for items of the kind {name:?}; give one of the sinks another template with table"
+                    "table {table} is that of sink {owner} for items of the kind {of:?}; give one of the sinks another template with table"
                 ));
             }
         }

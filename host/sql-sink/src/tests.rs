@@ -621,8 +621,11 @@ async fn a_table_of_somebody_else_is_left_alone() {
 #[tokio::test]
 async fn a_table_of_another_sink_is_left_alone() {
     let mut bench = Bench::new();
-    let template = "books_{kind}".parse().unwrap();
-    bench.settings.others.insert("first".to_owned(), template);
+    let first = OtherSink {
+        table: "books_{kind}".parse().unwrap(),
+        history: true,
+    };
+    bench.settings.others.insert("first".to_owned(), first);
     waits(
         bench.sink(BOOK).write(0, &[book(1, "a")]).await,
         "table books_thing is that of sink first for items of the kind \"thing\"",
@@ -641,9 +644,51 @@ async fn a_table_of_another_sink_is_left_alone() {
         sinks.sink(&undeclared).write(0, &[unknown]).await,
         "table books_other is that of sink first",
     );
+    // Its table of versions.
+    let settings = SqlSettings {
+        table: "{resource}_{kind}_history".parse().unwrap(),
+        ..bench.settings.clone()
+    };
+    let sinks = SqlSinks::new(bench.target(), settings).unwrap();
+    let mut sink = sinks.sink(&delivery(7, "books", BOOK));
+    waits(
+        sink.write(0, &[book(1, "a")]).await,
+        "table books_thing_history is that of sink first",
+    );
     assert!(!bench.path().exists());
     // Another resource has other tables.
     let mut sink = bench.sink_of(bench.target(), 8, "shops", BOOK);
+    write(&mut sink, &[book(1, "a")]).await;
+}
+
+/// The table of changes of one kind has the name of the table of another kind.
+#[tokio::test]
+async fn a_table_that_another_sink_has_for_another_kind_is_left_alone() {
+    let mut bench = Bench::new();
+    let first = OtherSink {
+        table: SqlSettings::change_table(),
+        history: false,
+    };
+    bench.settings.others.insert("first".to_owned(), first);
+    let sinks = SqlSinks::new(bench.target(), bench.settings.clone()).unwrap();
+    let changes = Schema {
+        name: "thing_changes".to_owned(),
+        ..schema(BOOK)
+    };
+    for schemas in [
+        vec![schema(BOOK), changes.clone()],
+        vec![changes, schema(BOOK)],
+    ] {
+        let both = Delivery {
+            schemas,
+            ..delivery(7, "books", BOOK)
+        };
+        waits(
+            sinks.sink(&both).write(0, &[book(1, "a")]).await,
+            "table books_thing_changes is that of sink first for items of the kind \"thing\"",
+        );
+    }
+    let mut sink = sinks.sink(&delivery(7, "books", BOOK));
     write(&mut sink, &[book(1, "a")]).await;
 }
 

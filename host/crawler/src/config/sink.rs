@@ -13,6 +13,7 @@ use crawler_model::settings::SinkName;
 use crawler_sink::feed::Feed;
 use crawler_sink::lines::LineSettings;
 use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError};
+use crawler_sql_sink::OtherSink;
 
 mod database;
 mod files;
@@ -316,16 +317,20 @@ pub(super) fn check_place(
         }
     }
     if let SinkPlace::Database(own) = &mut sink.place {
-        let mut templates = BTreeMap::new();
+        let mut in_database = BTreeMap::new();
         for other in others {
             if let SinkPlace::Database(database) = &other.place
                 && database.is_same(own)
             {
-                let template = database.settings.table.clone();
-                templates.insert(other.name.to_string(), template);
+                let settings = &database.settings;
+                let other_sink = OtherSink {
+                    table: settings.table.clone(),
+                    history: settings.history,
+                };
+                in_database.insert(other.name.to_string(), other_sink);
             }
         }
-        own.settings.others = templates;
+        own.settings.others = in_database;
     }
     Ok(sink)
 }
@@ -391,7 +396,6 @@ fn max_file_bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_sql_sink::TableTemplate;
 
     pub(super) fn parse(name: &str, toml: &str) -> Result<SinkConfig, String> {
         let table = toml::from_str::<SinkTable>(toml);
@@ -602,8 +606,11 @@ mod tests {
                 other => panic!("{other:?} is no database"),
             }
         };
-        let template: TableTemplate = "{resource}_{kind}".parse().unwrap();
-        let expected = BTreeMap::from([("a".to_owned(), template)]);
+        let first = OtherSink {
+            table: "{resource}_{kind}".parse().unwrap(),
+            history: false,
+        };
+        let expected = BTreeMap::from([("a".to_owned(), first)]);
         assert_eq!(others("postgres://v@db.test:5432/items"), expected);
         assert!(others("postgres://u@db.test/more").is_empty());
     }
