@@ -264,10 +264,24 @@ impl Fields {
         })
     }
 
-    /// Returns true if the frontier is open and has no page to fetch: all that is left is the delivery.
+    /// Returns true if the frontier is open and no page is to be fetched, or none may be: all that is left is the delivery.
     fn has_no_page(&self) -> bool {
-        let frontier = self.frontier.as_ref();
-        frontier.is_some_and(|frontier| frontier.counts().due == 0)
+        let Some(frontier) = &self.frontier else {
+            return false;
+        };
+        let counts = frontier.counts();
+        counts.due == 0 || self.is_spent(&counts)
+    }
+
+    /// Returns true if a limit of the run leaves no room for another page.
+    fn is_spent(&self, counts: &Counts) -> bool {
+        let Some(bound) = &self.backlog else {
+            return false;
+        };
+        let config = bound.config.borrow();
+        let share = |max| share_of(max, bound.shard, bound.n_shards);
+        counts.due_pages() >= share(config.settings.max_pages())
+            || counts.bytes >= share(config.settings.max_bytes())
     }
 
     /// Returns why no page is taken until a sink has caught up, if that is so.

@@ -128,16 +128,22 @@ async fn a_backlog_pauses_the_crawl_and_names_the_sink() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crawl_that_waits_only_for_a_sink_that_fails_is_shown() {
-    let out = tempfile::tempdir().unwrap();
-    let bench = bench(out.path()).await;
-    let crawl = CrawlSettings {
+    let few = CrawlSettings {
         max_depth: Some(2),
         ..named(&["lines", "gone"])
     };
-    bench.assign_with(1, Generation(1), crawl).await;
-    let is_shown = async |bench: &Bench| bench.waits().as_deref() == Some("SinkUnavailable");
-    bench.wait_for("it is shown", MINUTE, is_shown).await;
-    let has_all = async |bench: &Bench| bench.n_items() == bench.n_asked();
-    bench.wait_for("the other has all", MINUTE, has_all).await;
-    bench.stop().await;
+    let limited = CrawlSettings {
+        max_pages: Some(5),
+        ..named(&["lines", "gone"])
+    };
+    for crawl in [few, limited] {
+        let out = tempfile::tempdir().unwrap();
+        let bench = bench(out.path()).await;
+        bench.assign_with(1, Generation(1), crawl).await;
+        let is_shown = async |bench: &Bench| bench.waits().as_deref() == Some("SinkUnavailable");
+        bench.wait_for("it is shown", MINUTE, is_shown).await;
+        let has_all = async |bench: &Bench| bench.n_items() == bench.n_asked();
+        bench.wait_for("the other has all", MINUTE, has_all).await;
+        bench.stop().await;
+    }
 }
