@@ -39,7 +39,7 @@ use crawler_process::telemetry::{self, Colors};
 
 mod access;
 pub(crate) mod apply;
-mod archive;
+pub mod archive;
 pub(crate) mod args;
 pub mod backup;
 pub mod bench;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crawler_sink::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_size, check_time};
 
 use crate::history;
 use crate::names::{Identifier, TableTemplate};
@@ -84,7 +84,7 @@ impl SqlSettings {
         let items = self.batch_items as u64;
         check_number("batch-items", items, 1..=10_000, ("1", "10000"))?;
         let sizes = 1..=64 << 20;
-        check_number("batch-bytes", self.batch_bytes, sizes, ("1", "64MiB"))?;
+        check_size("batch-bytes", self.batch_bytes, sizes, ("1", "64MiB"))?;
         let waits = Duration::ZERO..=Duration::from_secs(60);
         check_time("max-wait", self.max_wait, waits, ("0s", "1m"))?;
         let timeouts = Duration::from_secs(1)..=Duration::from_secs(600);
