@@ -140,7 +140,11 @@ impl CheckSink for SqlSinks {
         let mut would_create =
             tried.map_err(|trouble| trouble.into_sink_error(&target.to_string()))?;
         let (table, rejects) = (&self.settings.table, &self.settings.reject_table);
-        would_create.push(format!("a table for each kind of items, {table}"));
+        let kinds = match table.to_string().contains("{kind}") {
+            true => "a table for each kind of items",
+            false => "one table for all kinds of items",
+        };
+        would_create.push(format!("{kinds}, {table}"));
         if self.settings.history {
             let suffix = history::SUFFIX;
             would_create.push(format!("a table for their versions, {table}{suffix}"));

@@ -287,7 +287,8 @@ fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionE
 
 /// Parses the destination of a sink. Its URL is not quoted, because it may hold a secret.
 fn place(table: SinkTable, folder: &Path) -> Result<SinkPlace, String> {
-    let url = Url::parse(&table.url).map_err(|error| format!("its url is no URL: {error}"))?;
+    let url = Url::parse(&table.url)
+        .map_err(|error| format!("its url is no URL: {error}; that of a folder is file:///PATH"))?;
     let kind = Kind::of(url.scheme())?;
     keys::check(&table, kind)?;
     Ok(match kind {
@@ -441,11 +442,11 @@ mod tests {
         for (text, why) in [
             (
                 "url = 'T0KEN'".to_owned(),
-                "sink out: its url is no URL: relative URL without a base",
+                "sink out: its url is no URL: relative URL without a base; that of a folder is file:///PATH",
             ),
             (
                 "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
-                "sink out: its url begins with file:///, s3://, sqlite:, postgres://, mysql://, nats:// or https://, not with ftp:",
+                "sink out: its url begins with file:///, s3://, gs://, az://, sqlite:, postgres://, mysql://, nats://, tls:// or https://, not with ftp:",
             ),
             (
                 "url = 'file:srv'".to_owned(),
