@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::MutexGuard;
 
+use super::reads::count_live;
 use super::resources::Pinning;
 use super::{Asked, Control, MAX_TRIES};
 use crate::{ControlError, ResourceView};
@@ -98,6 +99,9 @@ impl Control {
             true => present.value.resharded_at,
             false => run,
         };
+        // Stored are the numbers from when a shard was given back last. Workers are asked before the lock is taken, for which
+        // others wait.
+        let live = self.live_of(&present.value).await?;
         let Pinning {
             pinned,
             guard,
@@ -115,7 +119,9 @@ impl Control {
             ..present.value.clone()
         };
         let shards = self.whole_shards(&present.value).await?;
-        let mut history = self.history_with(&present.value, &shards).await?;
+        let mut counted = shards.clone();
+        count_live(&mut counted, &live);
+        let mut history = self.history_with(&present.value, &counted).await?;
         history.begin(&resource);
         let ended = history.runs.last();
         let stopped = ended.filter(|ended| ended.outcome == RunOutcome::Stopped);
