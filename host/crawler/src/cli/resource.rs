@@ -237,8 +237,14 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
 /// Begins a new run of a resource. Returns what was done, in words.
 pub(super) async fn restart(client: &Client, request: SpecRequest) -> Result<String, ClientError> {
     let name = request.name.clone();
-    let run = client.restart_resource(request).await?.run;
-    Ok(format!("resource {name} restarted; run {run}"))
+    let resource = client.restart_resource(request).await?;
+    let done = format!("resource {name} restarted; run {}", resource.run);
+    Ok(match resource.phase.as_str() {
+        "Paused" => {
+            format!("{done} begins when it is resumed: `crawler resource resume {name}`")
+        }
+        _ => done,
+    })
 }
 
 /// Pauses a resource. Returns what was done, in words.
