@@ -191,10 +191,13 @@ impl Sink for SqlSink {
         }
         let written = Box::pin(self.try_write(items)).await;
         match written {
-            Ok(()) => {
+            Ok(n_rejected) => {
                 let step = self.settings.batch_items.div_ceil(GROWTH);
                 self.max_items = (self.max_items + step).min(self.settings.batch_items);
-                Ok(Written::all(items, None))
+                Ok(Written {
+                    n_rejected,
+                    ..Written::all(items, None)
+                })
             }
             Err(trouble) => {
                 if trouble.cause == Cause::Slow {
@@ -275,8 +278,8 @@ impl SqlSink {
         ))
     }
 
-    /// Writes items whose kinds are known.
-    async fn try_write(&mut self, items: &[ItemRecord]) -> Result<(), Trouble> {
+    /// Writes items whose kinds are known, and returns the number of rejected ones.
+    async fn try_write(&mut self, items: &[ItemRecord]) -> Result<u64, Trouble> {
         let turn = self.database.turn().await?;
         let batch = Batch::new(&mut self.plan, &mut self.ready, items);
         write(&self.database, &self.plan, &mut self.ready, &batch, turn).await
@@ -295,15 +298,16 @@ impl SqlSink {
     }
 }
 
-/// Writes a batch. Conflicts with other transactions, changes of tables and connections that were closed while they were
-/// idle are tried again at once, because they are over by then. Each attempt needs a turn; the caller has the first one.
+/// Writes a batch, and returns the number of rejected items. Conflicts with other transactions, changes of tables and
+/// connections that were closed while they were idle are tried again at once, because they are over by then. Each attempt
+/// needs a turn; the caller has the first one.
 async fn write(
     database: &Database,
     plan: &Plan,
     ready: &mut Ready,
     batch: &Batch<'_>,
     first_turn: SemaphorePermit<'_>,
-) -> Result<(), Trouble> {
+) -> Result<u64, Trouble> {
     let mut first_turn = Some(first_turn);
     let mut backoff = Backoff::new(WAITS.0, WAITS.1);
     let mut n_failed = 0;
@@ -315,9 +319,9 @@ async fn write(
         };
         let mut lent = database.lend().await?;
         let attempt = async {
-            batch.write(plan, &mut lent.connection, ready).await?;
+            let n_rejected = batch.write(plan, &mut lent.connection, ready).await?;
             match lent.connection.is_in_place().await {
-                true => Ok(()),
+                true => Ok(n_rejected),
                 false => Err(Trouble::told(
                     Cause::Changed,
                     "the file was removed or replaced while rows were written to it".to_owned(),
@@ -325,9 +329,9 @@ async fn write(
             }
         };
         let (trouble, is_silent) = match tokio::time::timeout(database.timeout, attempt).await {
-            Ok(Ok(())) => {
+            Ok(Ok(n_rejected)) => {
                 database.give_back(lent);
-                return Ok(());
+                return Ok(n_rejected);
             }
             Ok(Err(trouble)) => (trouble, false),
             Err(_elapsed) => {
