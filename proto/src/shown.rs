@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 53] = [
+pub const SHOWN: [&str; 57] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -39,6 +39,10 @@ pub const SHOWN: [&str; 53] = [
     "ListUrlsResponse",
     "UrlExplanation",
     "RedriveResponse",
+    "ListQuarantineResponse",
+    "Hold",
+    "ReadQuarantineResponse",
+    "DecideQuarantineResponse",
     "Schedule",
     "ScheduleSpec",
     "DueTime",

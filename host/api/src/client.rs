@@ -29,6 +29,7 @@ mod lists;
 mod masters;
 mod plugins;
 mod pushes;
+mod quarantine;
 mod schedules;
 mod tls_fault;
 pub mod traces;

@@ -43,6 +43,7 @@ mod openapi;
 mod page;
 mod params;
 pub mod profile;
+mod quarantine;
 mod request;
 mod response;
 mod routes;

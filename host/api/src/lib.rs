@@ -24,6 +24,7 @@
 //! schedules    the calls about the schedule of a resource, and about its runs
 //! frontier     the calls that look into a frontier
 //! changes      the call that lists changes of items
+//! quarantine   the calls about held items
 //! plugins      the calls about plugins, whose bytes do not go through the leader
 //! secret       text that is sent and never printed
 //! metadata     names of what goes with a call beside its message
@@ -86,6 +87,7 @@ pub mod nodes;
 mod plugins;
 pub mod problem;
 mod push;
+mod quarantine;
 pub mod requests;
 mod schedules;
 mod secret;

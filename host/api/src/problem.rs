@@ -566,6 +566,23 @@ mod tests {
             "run 2 of resource shop has no dead letters",
             "`crawler frontier stats shop` shows what became of its URLs",
         );
+        check(
+            ControlError::NothingHeld {
+                name: name(),
+                hold: Some("0.1".into()),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "resource shop has no hold 0.1",
+            "`crawler quarantine list shop` shows what is held",
+        );
+        check(
+            ControlError::HeldDecided { name: name() },
+            412,
+            "FAILED_PRECONDITION",
+            "what is held of resource shop was decided about before, and the first decision counts; a worker has yet to carry it out",
+            "a worker carries them out once it has the shard: `crawler resource resume shop` if the resource is paused",
+        );
         let missing = FrontierError::Missing {
             shard: ShardId::only(ResourceId(7)),
         };

@@ -18,6 +18,9 @@ use crawler_model::number;
 use crawler_process::telemetry::chain;
 use crawler_store::StoreError;
 
+/// Hint of an error about a token that is not there.
+const SHOW_TOKENS: &str = "`crawler access token list` shows them";
+
 impl Api {
     /// Makes an access token.
     pub(crate) async fn issue_token(
@@ -134,7 +137,15 @@ impl Api {
         if issued_before == 0 {
             let revoked = registry::revoke_all(catalog, &subject).await;
             let ids = revoked.map_err(unavailable)?;
-            return Ok(number(ids.len() as u64, "token"));
+            // A name that is written wrong must not pass for a revocation.
+            return match ids.len() as u64 {
+                0 => Err(Problem::new(
+                    Code::NotFound,
+                    format!("{subject} has no token"),
+                    SHOW_TOKENS,
+                )),
+                n_tokens => Ok(number(n_tokens, "token")),
+            };
         }
         if issued_before > self.parts.clock.unix_millis() {
             return Err(Problem::invalid(
@@ -263,7 +274,7 @@ fn refused(error: RegistryError) -> Problem {
     let (code, hint) = match &error {
         RegistryError::Grants(_) | RegistryError::Validity => (Code::InvalidArgument, ""),
         RegistryError::Full => (Code::FailedPrecondition, ""),
-        RegistryError::NoToken(_) => (Code::NotFound, "`crawler access token list` shows them"),
+        RegistryError::NoToken(_) => (Code::NotFound, SHOW_TOKENS),
         RegistryError::Store(_) => (Code::Unavailable, "try again"),
     };
     let problem = Problem::new(code, chain(&error), hint);

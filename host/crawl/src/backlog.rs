@@ -36,6 +36,32 @@ pub fn why_paused(frontier: &dyn Frontier, max_bytes: u64) -> Option<String> {
     ))
 }
 
+/// Name of the state of a crawl that takes no page until somebody has decided about held items.
+pub const QUARANTINE_FULL: &str = "QuarantineFull";
+
+/// Largest number of items that a shard holds, and of its holds.
+const MAX_HELD: u64 = 100_000;
+const MAX_HOLDS: u64 = 256;
+
+/// Returns why no page is taken until somebody has decided about held items, if that is so. At most `max_bytes` of items
+/// may be held here.
+pub fn why_undecided(frontier: &dyn Frontier, max_bytes: u64) -> Option<String> {
+    let held = frontier.kept_back();
+    let why = if held.held_bytes >= max_bytes {
+        let n_bytes = held.held_bytes;
+        format!("{n_bytes} bytes of items are held, and --max-undelivered allows {max_bytes} here")
+    } else if held.n_held >= MAX_HELD {
+        format!("{} items are held, and a shard holds no more", held.n_held)
+    } else if held.n_holds >= MAX_HOLDS {
+        format!("there are {} holds, and a shard has no more", held.n_holds)
+    } else {
+        return None;
+    };
+    Some(format!(
+        "no page is taken until held items are released or dropped, with `crawler quarantine`: {why}"
+    ))
+}
+
 /// Returns the beginning of a message about a sink that does not take items at present.
 pub fn waiting_for(sink: &SinkName) -> String {
     match sink.is_lines() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::log::CrawlLog;
-use crawler_frontier::{Frontier, FrontierError};
+use crawler_frontier::{Frontier, FrontierError, KeptBack};
 use crawler_model::changes::ChangeTotals;
 use crawler_model::crawl::Counts;
 use crawler_model::number;
@@ -28,7 +28,7 @@ pub(super) async fn finish(
     let Some(totals) = frontier.change_totals() else {
         return Ok(true);
     };
-    if let Some(missing) = missing(&frontier.counts(), totals) {
+    if let Some(missing) = missing(&frontier.counts(), totals, frontier.kept_back()) {
         log.note(
             "warn",
             format!("items that this run has not seen are not told as removed: {missing}"),
@@ -43,10 +43,19 @@ pub(super) async fn finish(
 }
 
 /// Returns why a run has not seen all that there is, or `None` if it has.
-fn missing(counts: &Counts, totals: ChangeTotals) -> Option<String> {
+fn missing(counts: &Counts, totals: ChangeTotals, kept_back: KeptBack) -> Option<String> {
     if totals.is_torn {
         let why = "some of its items were stored by a worker of an earlier version";
         return Some(why.to_owned());
+    }
+    if kept_back.n_held > 0 {
+        let held = number(kept_back.n_held, "item");
+        return Some(format!(
+            "{held} in quarantine, which nobody has decided about"
+        ));
+    }
+    if kept_back.has_dropped {
+        return Some("items of this run were dropped".to_owned());
     }
     if counts.due > 0 {
         let due = number(counts.due, "URL");
@@ -120,7 +129,7 @@ mod tests {
         let (mut counts, mut totals) = (Counts::default(), ChangeTotals::default());
         counts.end_done(Done::Parsed);
         change(&mut counts, &mut totals);
-        let found = missing(&counts, totals).unwrap_or_default();
+        let found = missing(&counts, totals, KeptBack::default()).unwrap_or_default();
         assert_eq!(found, expected);
     }
 
@@ -160,11 +169,30 @@ mod tests {
     }
 
     #[test]
+    fn a_run_with_held_or_dropped_items_is_not_complete() {
+        let mut counts = Counts::default();
+        counts.end_done(Done::Parsed);
+        let check = |n_held, has_dropped, expected: &str| {
+            let kept_back = KeptBack {
+                n_held,
+                has_dropped,
+                ..KeptBack::default()
+            };
+            let found = missing(&counts, ChangeTotals::default(), kept_back);
+            assert_eq!(found.as_deref(), Some(expected));
+        };
+        let held = "2 items in quarantine, which nobody has decided about";
+        check(2, false, held);
+        check(2, true, held);
+        check(0, true, "items of this run were dropped");
+    }
+
+    #[test]
     fn a_run_without_a_page_is_not_complete() {
         let check = |change: fn(&mut Counts), expected: &str| {
             let mut counts = Counts::default();
             change(&mut counts);
-            let found = missing(&counts, ChangeTotals::default());
+            let found = missing(&counts, ChangeTotals::default(), KeptBack::default());
             assert_eq!(found.as_deref(), Some(expected));
         };
         // The site has shut the crawl out.

@@ -13,6 +13,7 @@
 //! unchanged   pages that are as the last run saw them
 //! revisit     pages that are not due again
 //! changes     the end of a run whose items are compared with earlier ones
+//! drift       items that are judged before a sink gets them
 //! verdict     pure: what becomes of an answer, of links, of a rule's errors
 //! termination whether a crawl may end for the time being
 //! drain       the outbox into the sink
@@ -43,6 +44,7 @@ mod changes;
 #[cfg(any(test, feature = "testing"))]
 pub mod doubles;
 mod drain;
+mod drift;
 mod end;
 pub mod incidents;
 mod kept;

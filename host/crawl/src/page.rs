@@ -14,7 +14,7 @@ use super::page_result::{self, NotCounted};
 use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::SlotGuard;
-use super::traced;
+use super::{drift, traced};
 use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostUpdate, PageResult};
 use crawler_model::crawl::{Done, UnixMillis};
 use crawler_model::scope::Refusal;
@@ -148,9 +148,14 @@ async fn end(
     if shared.is_disk_full(&config.settings) {
         refuse_links(shared, &config.settings, &mut result);
     }
+    drift::sort(shared, config.settings.drift(), &mut result);
     traced::note_end(&result.ended);
-    shared.undelivered.wait(&result.items);
-    let has_items = !result.items.is_empty();
+    // Of a page whose items are all to be judged, those are delivered later, if they pass.
+    shared.undelivered.wait(match result.items.is_empty() {
+        true => &result.watched,
+        false => &result.items,
+    });
+    let (has_items, has_watched) = (!result.items.is_empty(), !result.watched.is_empty());
     // A page that was given up with its host, or that is not due, was not requested.
     let is_over = !matches!(
         result.ended,
@@ -184,6 +189,9 @@ async fn end(
             }
             if has_items {
                 shared.items.notify_one();
+            }
+            if has_watched && let Some(drift) = &shared.drift {
+                drift.changed.notify_one();
             }
         }
         Err(FrontierError::NotInFlight { url }) => {

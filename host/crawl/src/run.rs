@@ -12,13 +12,14 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::drain::NamedSink;
+use super::drift::Drift;
 use super::end::CrawlEnd;
 use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::SlotPool;
 use super::traced::Undelivered;
-use super::{archived, changes, drain, links, pages};
+use super::{archived, changes, drain, drift, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_model::parsed_by::Parser;
@@ -61,6 +62,7 @@ pub async fn run_to(
     let kept = parts.frontier.cookies();
     let progress = Arc::new(Notify::new());
     let shared = Arc::new(Shared {
+        drift: Drift::open(&parts),
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
         parser: parts.plugin.map(|plugin| Parser::of(plugin, &parts.params)),
         plans: PlanNames::of(parts.rules.description()),
@@ -86,6 +88,7 @@ pub async fn run_to(
         },
     });
     let no_more_items = CancellationToken::new();
+    let pages_over = CancellationToken::new();
     // A crawl that cannot go on says so, even if links wait for a shard without an owner.
     let gives_up = CancellationToken::new();
     // A crawl that is put back does not wait for a failing sink, because its frontier takes memory until it
@@ -102,11 +105,17 @@ pub async fn run_to(
             gives_up.cancel();
             adopts_no_more.cancel();
         }
-        no_more_items.cancel();
+        pages_over.cancel();
         end
     };
-    let (end, is_drained, is_handed_over, ()) = tokio::join!(
+    // Items that wait for a verdict come to the sinks after the last page.
+    let judged = async {
+        drift::judge(&shared, &pages_over, &gives_up).await;
+        no_more_items.cancel();
+    };
+    let (end, (), is_drained, is_handed_over, ()) = tokio::join!(
         pages,
+        judged,
         drain::drain(&shared, &mut sinks, &no_more_items, &cut),
         links::deliver(&shared, &no_more_items, &gives_up, &cut),
         archived::adopt(&shared, &adopts_no_more),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::backlog;
+use super::drift::Drift;
 use super::end::CrawlEnd;
 use super::parts::{CrawlConfig, CrawlParts};
 use super::slot::SlotPool;
@@ -60,6 +61,8 @@ pub(super) struct Shared {
     pub(super) pages: Arc<SlotPool>,
     /// Slots of claims whose hosts are being prepared.
     pub(super) preparing: Arc<SlotPool>,
+    /// Judgement of items. `None` if there is no earlier run to judge by.
+    pub(super) drift: Option<Drift>,
     /// Recorded pages whose items not all sinks have.
     pub(super) undelivered: Undelivered,
 }
@@ -172,6 +175,9 @@ impl Shared {
     pub(super) fn wait_for_delivery(&self, waits: bool) {
         self.waits_for_delivery.store(waits, Ordering::Relaxed);
         self.items.notify_one();
+        if waits && let Some(drift) = &self.drift {
+            drift.changed.notify_one();
+        }
     }
 
     /// Returns true while the crawl waits until its items are delivered.
@@ -179,10 +185,12 @@ impl Shared {
         self.waits_for_delivery.load(Ordering::Relaxed)
     }
 
-    /// Returns the log message about why no page is taken until a sink has caught up, if that is so.
+    /// Returns the log message about why no page is taken until a sink has caught up, or held items are decided about, if
+    /// that is so.
     pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
         let max = self.max_undelivered(settings);
-        backlog::why_paused(&*self.parts.frontier, max)
+        let frontier = &*self.parts.frontier;
+        backlog::why_paused(frontier, max).or_else(|| backlog::why_undecided(frontier, max))
     }
 
     /// Returns the log message about the limit of the run that leaves no room for another page, if one is reached.

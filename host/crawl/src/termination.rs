@@ -17,13 +17,18 @@ pub(super) async fn may_rest(
         return Ok(false);
     }
     frontier.settle().await?;
-    Ok(frontier.peers().is_empty() && frontier.n_undelivered() == 0)
+    Ok(frontier.peers().is_empty() && !has_items(&**frontier))
+}
+
+/// Returns true if an item waits for a sink, or for a verdict. Held items wait for a person, and keep no crawl.
+fn has_items(frontier: &dyn Frontier) -> bool {
+    frontier.n_undelivered() > 0 || frontier.kept_back().n_waiting > 0
 }
 
 /// Returns true if no item waits for any sink, and no link for another shard.
 pub(super) async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, FrontierError> {
     frontier.settle().await?;
-    if !frontier.peers().is_empty() || frontier.n_undelivered() > 0 {
+    if !frontier.peers().is_empty() || has_items(frontier) {
         return Ok(false);
     }
     // The change that has emptied it may be younger than the first settling.

@@ -39,7 +39,7 @@ use crawler_process::telemetry::{self, Colors};
 
 mod access;
 pub(crate) mod apply;
-mod archive;
+pub mod archive;
 pub(crate) mod args;
 pub mod backup;
 pub mod bench;
@@ -75,6 +75,7 @@ pub mod plugin;
 pub mod process_options;
 mod profile;
 pub mod progress;
+mod quarantine;
 mod report;
 mod requests;
 mod resource;
@@ -215,6 +216,9 @@ enum Family {
     Frontier(frontier::FrontierCommand),
     /// Print the items of a resource, one JSON object a line
     Items(items::ItemsArgs),
+    /// Look at items that are held because they are not like those before; release or drop them
+    #[command(subcommand)]
+    Quarantine(quarantine::QuarantineCommand),
     /// Print a file that a rule wanted kept, or write it to a file
     File(file::FileArgs),
     /// Check archives of crawls, and make one file of several
@@ -340,6 +344,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Config(command) => config::run(command, Args::command()),
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => Box::pin(items::run(args, connect.await?)).await,
+        Family::Quarantine(command) => quarantine::run(command, connect.await?).await,
         Family::File(args) => file::run(args, connect.await?).await,
         Family::Archive(command) => archive::run(command).await,
         Family::Node(command) => node::run(command, masters.clone()).await,

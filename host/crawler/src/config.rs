@@ -57,7 +57,7 @@ pub use sink::{DatabaseConfig, FilesConfig, PostConfig, SinkConfig, SinkPlace, S
 pub use tls::TlsConfig;
 pub use traces::TracesConfig;
 pub use webhook::WebhookConfig;
-pub use written::{Change, changes, document, json_document};
+pub use written::{Change, changes, document, json_document, settings};
 
 /// Config file that is read without being named, if it exists.
 pub const DEFAULT_FILE: &str = "crawler.toml";

@@ -76,6 +76,9 @@ struct LastError {
 impl GuardedStore {
     /// Opens a folder that exists.
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
+        if !std::fs::metadata(path)?.is_dir() {
+            return Err(std::io::ErrorKind::NotADirectory.into());
+        }
         let inner = LocalFileSystem::new_with_prefix(path).map_err(std::io::Error::other)?;
         let folder = OpenFolder {
             path: path.to_owned(),

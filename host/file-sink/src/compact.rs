@@ -39,7 +39,7 @@ use object_store::path::Path as ObjectPath;
 
 use crawler_model::crawl::UnixMillis;
 use crawler_sink::SinkError;
-use crawler_sink::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_size, check_time};
 
 use crate::FileSinks;
 use crate::partition::{NO_VALUE, PATH_MAX};
@@ -93,7 +93,7 @@ impl CompactSettings {
     /// Names the first setting that is out of its range, as an option of the command.
     pub fn check(&self) -> Result<(), SettingError> {
         let sizes = 1 << 20..=1 << 30;
-        check_number("--target", self.target_bytes, sizes, ("1MiB", "1GiB"))?;
+        check_size("--target", self.target_bytes, sizes, ("1MiB", "1GiB"))?;
         let numbers = 2..=choice::MAX_INPUTS as u64;
         check_number("--min-files", self.min_files as u64, numbers, ("2", "4000"))?;
         let ages = Duration::ZERO..=Duration::from_secs(30 * 86_400);
@@ -116,6 +116,10 @@ pub struct Compacted {
     pub n_undone: u64,
     /// Files that were removed because an earlier compaction has taken them.
     pub n_removed: u64,
+    /// Small files that are left because they are not old enough.
+    pub n_young: u64,
+    /// Small files that are left because there are too few of them.
+    pub n_few: u64,
     /// Files and folders that could not be read or written.
     pub n_failed: u64,
 }

@@ -190,8 +190,8 @@ impl Sink for FileSink {
 /// Returns the result of a write that only keeps a plan in the frontier.
 fn announced(plan: &Plan) -> Written {
     Written {
-        n_items: 0,
         mark: Some(plan.to_mark()),
+        ..Written::default()
     }
 }
 
@@ -214,7 +214,7 @@ impl FileSink {
             self.has_asked = true;
             return Ok(Written {
                 n_items: plan.n_items,
-                mark: None,
+                ..Written::default()
             });
         }
         let given = items.get(..plan.n_items as usize).filter(|_| is_same);

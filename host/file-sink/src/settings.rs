@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crawler_sink::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_size, check_time};
 
 use crate::partition::Partition;
 
@@ -97,7 +97,7 @@ impl FileSettings {
     /// Names the first setting that is out of its range.
     pub fn check(&self) -> Result<(), SettingError> {
         let sizes = 64 << 10..=8 << 20;
-        check_number("max-file", self.max_file_bytes, sizes, ("64KiB", "8MiB"))?;
+        check_size("max-file", self.max_file_bytes, sizes, ("64KiB", "8MiB"))?;
         let times = Duration::ZERO..=Duration::from_secs(3_600);
         check_time("max-wait", self.max_wait, times, ("0s", "1h"))
     }
@@ -126,13 +126,13 @@ mod tests {
             ..default.clone()
         };
         let error = small.check().unwrap_err().to_string();
-        assert_eq!(error, "max-file is 1; it goes from 64KiB to 8MiB");
+        assert_eq!(error, "max-file is 1B; it goes from 64KiB to 8MiB");
         let large = FileSettings {
             max_file_bytes: (8 << 20) + 1,
             ..default.clone()
         };
         let error = large.check().unwrap_err().to_string();
-        assert_eq!(error, "max-file is 8388609; it goes from 64KiB to 8MiB");
+        assert_eq!(error, "max-file is 8388609B; it goes from 64KiB to 8MiB");
         let slow = FileSettings {
             max_wait: Duration::from_secs(7_200),
             ..default

@@ -46,6 +46,8 @@ pub struct PageResult {
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
     pub items: Vec<ItemRecord>,
+    /// Items that wait for a verdict before they go there.
+    pub watched: Vec<ItemRecord>,
     /// Time before which the host gets no further request; 0 if nothing was asked of it, or this is unknown.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until `host_ready_at`.
@@ -72,6 +74,7 @@ impl PageResult {
             for_peers: Vec::new(),
             refused: Vec::new(),
             items: Vec::new(),
+            watched: Vec::new(),
             host_ready_at,
             delay_by: DelaySource::default(),
             host_answered: false,

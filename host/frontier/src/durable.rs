@@ -30,6 +30,7 @@
 //! log           lines of the log, written with the statistics
 //! maintenance   in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox        items on their way out
+//! quarantine    items that wait for a verdict, or are held
 //! changes       items compared with those of earlier runs
 //! removals      items that a complete run has not seen
 //! disk          how many bytes it has there
@@ -90,6 +91,7 @@ mod new_links;
 mod open;
 mod outbox;
 mod peers;
+mod quarantine;
 mod queued;
 mod redrive;
 mod removals;
@@ -257,7 +259,10 @@ impl Frontier for DurableFrontier {
 
     fn held_bytes(&self) -> u64 {
         // Data that waits to be written is known to the database alone; `memory_budget` bounds it.
-        (self.inner.state().bench.n_buffered() * URL_BYTES) as u64
+        let state = self.inner.state();
+        // Items that wait are in memory as records and as they are stored.
+        let waiting_bytes = 2 * state.quarantined.kept_back().waiting_bytes;
+        (state.bench.n_buffered() * URL_BYTES) as u64 + waiting_bytes
     }
 
     fn stalled(&self) -> Option<String> {

@@ -30,6 +30,11 @@
 //! v <generation> <name>                the item itself, as it was delivered last
 //! e <run> <sequence>                   change of an item
 //! c d <run>                            totals of the changes
+//! w <number>                           item that waits for the verdict on its window
+//! q <hold> <number>                    item that is held
+//! m q                                  numbers that were given to them, and to holds
+//! m w <hold>                           hold: whose items it has, why, and how many
+//! m p b, m p r                         profile of the items of the last good run, and of this run
 //! ```
 
 use std::ops::Range;
@@ -65,6 +70,11 @@ pub(super) const KNOWN: &[u8] = b"k";
 pub(super) const KNOWN_ITEMS: &[u8] = b"v";
 pub(super) const CHANGES: &[u8] = b"e";
 pub(super) const CHANGE_COUNTS: &[u8] = b"cd";
+pub(super) const WAITING: &[u8] = b"w";
+pub(super) const QUARANTINE: &[u8] = b"mq";
+pub(super) const HOLDS: &[u8] = b"mw";
+pub(super) const BASELINE_PROFILE: &[u8] = b"mpb";
+pub(super) const RUN_PROFILE: &[u8] = b"mpr";
 /// Byte between the name of a sink and the key of its mark.
 const MARK_END: &[u8] = b"/";
 
@@ -311,6 +321,24 @@ pub(super) fn change_counts(run: Run) -> Bytes {
     key(&[CHANGE_COUNTS, &run.0.to_be_bytes()])
 }
 
+pub(super) fn waiting(number: u64) -> Bytes {
+    key(&[WAITING, &number.to_be_bytes()])
+}
+
+pub(super) fn held(hold: u64, number: u64) -> Bytes {
+    key(&[b"q", &hold.to_be_bytes(), &number.to_be_bytes()])
+}
+
+pub(super) fn hold(number: u64) -> Bytes {
+    key(&[HOLDS, &number.to_be_bytes()])
+}
+
+/// Parses the number that the key of an item ends with: one that waits, or is held.
+pub(super) fn parse_number(key: &[u8]) -> Option<u64> {
+    let (_, number) = key.split_last_chunk::<8>()?;
+    Some(u64::from_be_bytes(*number))
+}
+
 /// Parses the shard that a key ends with: that of a peer, or of a last link applied.
 pub(super) fn parse_shard(key: &[u8]) -> Option<Shard> {
     let (_, shard) = key.split_last_chunk::<4>()?;
@@ -399,6 +427,15 @@ mod tests {
         let last = change(Run(3), u64::MAX);
         assert_eq!(parse_change(&last), Some(u64::MAX));
         assert!(changes_of(Run(3)) < last && last < changes_of(Run(4)));
+    }
+
+    #[test]
+    fn held_items_sort_by_their_hold_and_number() {
+        let keys = [held(1, 0), held(1, u64::MAX), held(2, 7), held(256, 0)];
+        assert!(keys.is_sorted());
+        assert_eq!(parse_number(&keys[2]), Some(7));
+        assert_eq!(parse_number(&waiting(9)), Some(9));
+        assert_eq!(parse_number(b"w"), None);
     }
 
     #[test]

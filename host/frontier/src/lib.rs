@@ -17,6 +17,8 @@
 //! - If items are compared from run to run, the batch of a page has the changes of its items, and what is known of them
 //!   from then on. Only a frontier that outlives its process compares items. With a sink beside the one in the data root, its
 //!   outbox has the changes too.
+//! - Items that are to be judged wait in no outbox, and are in one place at any moment: they wait, are in the outbox, or are
+//!   held ([`Quarantine`]).
 //! - If nothing is left to do or to send, nothing is in flight and everything is durable, the answer is
 //!   [`Take::Empty`]: the run is over, unless another shard has links for this one.
 //!
@@ -51,6 +53,7 @@ pub mod memory;
 mod monotonic_time;
 mod opening;
 mod outbox;
+mod quarantine;
 pub mod reader;
 mod records;
 mod seen;
@@ -69,6 +72,7 @@ pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};
 pub use log::LogStore;
 pub use opening::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
 pub use outbox::{ItemOutbox, OutboxBatch, Undelivered};
+pub use quarantine::{Judgement, KeptBack, Profiles, Quarantine, WaitingPage};
 pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
 
 /// Approximate size in bytes of a waiting URL in memory.
@@ -91,7 +95,7 @@ fn folder_of(resource: ResourceId) -> ObjectPath {
 /// Frontier of one shard: its pages, its settings, its log and its end. It is shared by the tasks of one crawl; every
 /// call is safe to make at any time.
 #[async_trait]
-pub trait Frontier: ItemOutbox + LinkExchange + LogStore {
+pub trait Frontier: ItemOutbox + LinkExchange + LogStore + Quarantine {
     /// Stores the root requests together with the mark that `root` ran. It is called once per run; a second
     /// call changes nothing.
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {

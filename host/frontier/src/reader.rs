@@ -29,6 +29,7 @@ use crawler_model::id::{Run, Shard};
 use crawler_model::resource::ShardId;
 pub use hosts::HostPage;
 pub(crate) use hosts::HostsOf;
+pub use quarantine::HeldPage;
 use scan::Records;
 
 mod changes;
@@ -36,6 +37,7 @@ mod delivery;
 mod hosts;
 mod log;
 pub mod pool;
+mod quarantine;
 mod scan;
 mod statistics;
 
@@ -381,11 +383,6 @@ impl FrontierReader {
 
     fn decode<T: Message + Default>(&self, bytes: &[u8], what: &str) -> Result<T, FrontierError> {
         super::durable::decode(self.shard, bytes, what)
-    }
-
-    fn damaged(&self, why: String) -> FrontierError {
-        let shard = self.shard;
-        FrontierError::Damaged { shard, why }
     }
 }
 

@@ -12,6 +12,7 @@ mod convert;
 mod format;
 mod item;
 mod log;
+mod quarantine;
 mod totals;
 
 pub(super) use changes::{ChangeCounts, Comparison, ItemChange, Known, KnownItem};
@@ -20,6 +21,7 @@ pub(super) use format::{
 };
 pub(super) use item::Item;
 pub(super) use log::Line;
+pub(super) use quarantine::{KeptItem, Quarantine, StoredProfile};
 pub(super) use totals::Totals;
 
 #[derive(Clone, PartialEq, Message)]

@@ -28,6 +28,7 @@ mod log;
 mod model;
 mod outcomes;
 mod patterns;
+mod quarantine;
 pub mod requests;
 mod sinks;
 
@@ -46,6 +47,13 @@ pub use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub use outcomes::*;
 pub use patterns::{
     f25_links_of_one_pattern_are_stored_up_to_their_bound, links_to_new_hosts_end_at_their_bound,
+};
+pub use quarantine::{
+    a_decision_leaves_what_was_held_since, a_run_remembers_that_items_of_it_were_dropped,
+    a_run_with_nothing_left_is_what_the_next_is_judged_by,
+    an_item_is_in_one_place_after_any_history, held_items_reach_a_sink_only_once_they_are_released,
+    held_items_wait_for_a_decision_over_runs, items_of_an_earlier_run_are_dropped_without_a_trace,
+    items_that_wait_reach_no_sink_until_they_pass,
 };
 pub use requests::{
     a_request_keeps_its_first_referrer_and_its_statuses,

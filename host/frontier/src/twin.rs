@@ -4,6 +4,8 @@
 //! ```text
 //! plain    all that is known of one shard, as plain lists; one value is one durable state
 //! delivery items on their way to the sinks
+//! quarantine  items that wait for a verdict, or are held
+//! redrive  dead letters, tried again
 //! open     one opening: commits change its own copy of that
 //! shared   what the calls share with the task that makes the copy durable, a moment later
 //! ```
@@ -27,6 +29,8 @@ mod delivery;
 mod log;
 mod open;
 mod plain;
+mod quarantine;
+mod redrive;
 mod shared;
 #[cfg(test)]
 mod tests;

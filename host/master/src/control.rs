@@ -40,6 +40,7 @@ mod new_resource;
 mod nodes;
 mod plugins;
 mod precondition;
+pub mod quarantine;
 mod reads;
 pub mod resource_watch;
 mod resources;

@@ -257,12 +257,52 @@ pub enum ControlError {
         /// Number of dead letters by reason.
         present: BTreeMap<String, u64>,
     },
+    /// Nothing is held, or no such hold is there.
+    #[error("resource {name} {}", held(.hold.as_deref()))]
+    NothingHeld {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The requested hold, if one was given.
+        hold: Option<String>,
+    },
+    /// All items that a decision is about are those of an earlier one, which waits for a worker.
+    #[error(
+        "what is held of resource {name} was decided about before, and the first decision counts; a worker has yet to carry it out"
+    )]
+    HeldDecided {
+        /// Name of the resource.
+        name: ResourceName,
+    },
+    /// No worker has carried out the decisions about held items that were made before.
+    #[error(
+        "{n_decisions} decisions about items of resource {name} wait for a worker of shard {shard}, and no more may"
+    )]
+    DecisionsWait {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The shard whose worker is to carry them out.
+        shard: Shard,
+        /// Number of the decisions.
+        n_decisions: usize,
+    },
     /// A run with fewer shards was requested, but a shard that would be dropped may have something that is nowhere
     /// else.
     #[error(
         "shard {shard} of resource {name} is at work, or has items that its sink does not have yet; a run with fewer shards begins when this one is over"
     )]
     ShardBusy {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The shard that would be dropped.
+        shard: Shard,
+        /// Present number of shards.
+        shards: u32,
+    },
+    /// A run with fewer shards was requested, but a shard that would be dropped holds items, which nobody would see any more.
+    #[error(
+        "shard {shard} of resource {name} holds items, which would stay there in a run with fewer shards"
+    )]
+    ShardHolds {
         /// Name of the resource.
         name: ResourceName,
         /// The shard that would be dropped.
@@ -311,6 +351,13 @@ impl ControlError {
         };
         ControlError::NotLeading { leader }
     }
+}
+
+fn held(hold: Option<&str>) -> String {
+    hold.map_or_else(
+        || "holds no items".to_owned(),
+        |hold| format!("has no hold {hold}"),
+    )
 }
 
 fn given_up(reason: Option<&str>) -> String {

@@ -151,6 +151,25 @@ pub struct NatsSink {
     ahead: HashSet<String>,
 }
 
+/// Progress of a write.
+struct Done {
+    /// Number of the first items that are published, as rejected ones or not.
+    n_items: usize,
+    n_rejected: u64,
+    /// Reason why there are not more of them, unless it is that the time of the write is over.
+    trouble: Option<Trouble>,
+}
+
+impl Done {
+    fn nothing(trouble: Trouble) -> Self {
+        Self {
+            n_items: 0,
+            n_rejected: 0,
+            trouble: Some(trouble),
+        }
+    }
+}
+
 #[async_trait]
 impl Sink for NatsSink {
     async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
@@ -159,8 +178,8 @@ impl Sink for NatsSink {
         if items.is_empty() {
             return Ok(Written::default());
         }
-        let (n_items, trouble) = Box::pin(self.publish(items, n_bytes)).await?;
-        match &trouble {
+        let done = Box::pin(self.publish(items, n_bytes)).await?;
+        match &done.trouble {
             None => {
                 let step = self.settings.batch_items.div_ceil(GROWTH);
                 self.max_items = (self.max_items + step).min(self.settings.batch_items);
@@ -170,12 +189,15 @@ impl Sink for NatsSink {
             }
             Some(_) => {}
         }
-        match trouble {
-            Some(trouble) if n_items == 0 => {
+        match done.trouble {
+            Some(trouble) if done.n_items == 0 => {
                 Err(trouble.into_sink_error(&self.server.target.to_string()))
             }
             // The next write meets the trouble again, if it lasts.
-            Some(_) | None => Ok(Written::all(&items[..n_items], None)),
+            Some(_) | None => Ok(Written {
+                n_rejected: done.n_rejected,
+                ..Written::all(&items[..done.n_items], None)
+            }),
         }
     }
 
@@ -214,18 +236,13 @@ impl NatsSink {
         })
     }
 
-    /// Publishes items of this size, and those that are too large as rejected ones. Returns the number of the first items for
-    /// which that is done, and the reason why there are not more of them, unless it is that the time of the write is over.
-    async fn publish(
-        &mut self,
-        items: &[ItemRecord],
-        n_bytes: u64,
-    ) -> Result<(usize, Option<Trouble>), SinkError> {
+    /// Publishes items of this size, and those that are too large as rejected ones.
+    async fn publish(&mut self, items: &[ItemRecord], n_bytes: u64) -> Result<Done, SinkError> {
         let timeout = self.settings.timeout;
         let server = Arc::clone(&self.server);
         let _room = match server.room(n_bytes, timeout).await {
             Ok(room) => room,
-            Err(trouble) => return Ok((0, Some(trouble))),
+            Err(trouble) => return Ok(Done::nothing(trouble)),
         };
         let messages = items.iter().map(|record| self.message(record));
         let messages: Vec<Message> = messages.collect::<Result<_, SinkError>>()?;
@@ -234,7 +251,7 @@ impl NatsSink {
         let missing: Vec<&Message> = missing.collect();
         let (connection, published) = match server.publish(&missing, timeout).await {
             Ok(published) => published,
-            Err(trouble) => return Ok((0, Some(trouble))),
+            Err(trouble) => return Ok(Done::nothing(trouble)),
         };
         let mut too_large: HashMap<&str, String> = HashMap::new();
         for (message, outcome) in missing.iter().zip(published.outcomes) {
@@ -248,33 +265,41 @@ impl NatsSink {
                 None => {}
             }
         }
-        let mut n_done = 0;
-        let mut trouble = published.trouble;
+        let mut done = Done {
+            n_items: 0,
+            n_rejected: 0,
+            trouble: published.trouble,
+        };
         for (record, message) in items.iter().zip(&messages) {
             if !self.ahead.contains(message.id()) {
                 let Some(reason) = too_large.get(message.id()) else {
                     break;
                 };
-                let cause = trouble.as_ref().map(|trouble| trouble.cause);
+                let cause = done.trouble.as_ref().map(|trouble| trouble.cause);
                 let is_of_connection = cause.is_some_and(Cause::is_of_connection);
                 // The first item of a write has time in any case, so that there is progress.
                 let now = Instant::now();
-                let end = if n_done == 0 { now + timeout } else { end };
+                let end = if done.n_items == 0 {
+                    now + timeout
+                } else {
+                    end
+                };
                 if is_of_connection || end <= now {
                     break;
                 }
                 let failed = self.reject(&connection, record, message, reason, end).await;
                 if failed.is_some() {
-                    trouble = failed;
+                    done.trouble = failed;
                     break;
                 }
+                done.n_rejected += 1;
             }
-            n_done += 1;
+            done.n_items += 1;
         }
-        for message in &messages[..n_done] {
+        for message in &messages[..done.n_items] {
             self.ahead.remove(message.id());
         }
-        Ok((n_done, trouble))
+        Ok(done)
     }
 
     /// Publishes an item that is too large for a message as a rejected one. Returns the reason if that failed.

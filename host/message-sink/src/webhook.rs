@@ -174,8 +174,8 @@ impl Sink for WebhookSink {
             let n_wanted = self.n_wanted.max(self.settings.batch_items).max(n_planned);
             self.n_wanted = n_wanted.saturating_mul(2).max(LEAST_WANTED);
             return Ok(Written {
-                n_items: 0,
                 mark: Some(plan.to_mark()),
+                ..Written::default()
             });
         }
         let given = items.get(..n_planned).filter(|_| is_same);
@@ -217,7 +217,10 @@ impl WebhookSink {
         let mark = Some(plan.to_mark());
         self.plan = Some(plan);
         (self.n_wanted, self.n_too_few) = (0, 0);
-        Ok(Written { n_items: 0, mark })
+        Ok(Written {
+            mark,
+            ..Written::default()
+        })
     }
 
     /// Sends a post that the frontier knows.
@@ -237,6 +240,7 @@ impl WebhookSink {
                 Ok(Written {
                     n_items: plan.n_items,
                     mark: Some(Plan::default().to_mark()),
+                    ..Written::default()
                 })
             }
             Err(error) if error.status == Some(TOO_LARGE) && items.len() > 1 => {

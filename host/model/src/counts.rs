@@ -34,6 +34,8 @@ pub struct Counts {
     pub retries: u64,
     /// Items stored.
     pub items: u64,
+    /// Items that are held, of this run and of earlier ones.
+    pub held: u64,
     /// Bytes of bodies.
     pub bytes: u64,
     /// Bytes of the bodies of `bytes` that were kept as files; one that was kept again counts again.
@@ -155,6 +157,7 @@ impl Counts {
         self.dead += other.dead;
         self.retries += other.retries;
         self.items += other.items;
+        self.held += other.held;
         self.bytes += other.bytes;
         self.kept_bytes += other.kept_bytes;
         self.due += other.due;

@@ -263,6 +263,12 @@ impl Digest {
     }
 }
 
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
 /// Digest of bytes that come in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct RunningDigest(sha2::Sha256);

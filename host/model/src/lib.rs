@@ -9,6 +9,7 @@ pub mod canonical;
 pub mod changes;
 mod counts;
 pub mod crawl;
+pub mod drift;
 pub mod event;
 pub mod exchange;
 pub mod frontier;

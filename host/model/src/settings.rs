@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::crawl::URL_MAX;
+use super::drift::Sensitivity;
 
 mod access;
 mod choices;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
+use super::drift::Decision;
 use super::id::{Epoch, Incarnation, NodeId, ResourceId, ResourceName, Shard};
 
 /// Id of one shard of one resource, as it appears in keys and logs.
@@ -100,6 +101,9 @@ pub struct ShardRecord {
     /// Dead letters to try again as soon as the frontier is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redrive: Option<Redrive>,
+    /// Decisions about held items, to be carried out in their order as soon as the frontier is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
     /// Totals at the last change of state.
     pub counts: Counts,
     /// Link totals at the time when the shard became idle.
@@ -132,6 +136,7 @@ impl ShardRecord {
             created: false,
             waits: None,
             redrive: None,
+            decisions: Vec::new(),
             counts: Counts::default(),
             links: LinkTotals::default(),
         }

@@ -65,6 +65,8 @@ pub struct Written {
     /// given items. If it is larger, an earlier owner has written more, and the caller repeats the write with at least
     /// this many items, so that the sink can compare them.
     pub n_items: u64,
+    /// Number of these items that the destination has among the rejected ones, since they do not fit where items go.
+    pub n_rejected: u64,
     /// Mark that is kept in the batch that removes these items from the outbox.
     pub mark: Option<SinkMark>,
 }
@@ -74,6 +76,7 @@ impl Written {
     pub fn all(items: &[ItemRecord], mark: Option<SinkMark>) -> Self {
         Self {
             n_items: items.len() as u64,
+            n_rejected: 0,
             mark,
         }
     }

@@ -176,6 +176,7 @@ impl Sink for LineFiles {
                 items.len() as u64
             },
             mark: Some(mark.encode()),
+            ..Written::default()
         })
     }
 

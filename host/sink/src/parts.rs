@@ -82,7 +82,7 @@ impl Sink for Parts {
         match self.objects.put_opts(&path, lines.into(), options).await {
             Ok(_) => Ok(Written {
                 n_items,
-                mark: None,
+                ..Written::default()
             }),
             Err(ObjectError::AlreadyExists { .. }) => self.take_over(&path, items).await,
             Err(error) => Err(failed("write", &path, error)),
@@ -150,7 +150,7 @@ impl Parts {
         }
         Ok(Written {
             n_items: n_items as u64,
-            mark: None,
+            ..Written::default()
         })
     }
 }

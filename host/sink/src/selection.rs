@@ -325,7 +325,7 @@ mod tests {
             let n_items = self.max.min(items.len() as u64);
             Ok(Written {
                 n_items,
-                mark: None,
+                ..Written::default()
             })
         }
     }

@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crawler_model::plugin::format_bytes;
+
 /// Fault of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is {value}; it goes from {least} to {most}")]
@@ -32,6 +34,25 @@ pub fn check_number(
     })
 }
 
+/// Refuses a number of bytes out of its range, whose ends messages call by these texts.
+///
+/// # Errors
+///
+/// The number is out of its range.
+pub fn check_size(
+    name: &'static str,
+    n_bytes: u64,
+    range: RangeInclusive<u64>,
+    (least, most): (&'static str, &'static str),
+) -> Result<(), SettingError> {
+    check(range.contains(&n_bytes), || SettingError {
+        name,
+        value: format_bytes(n_bytes),
+        least,
+        most,
+    })
+}
+
 /// Refuses a time out of its range, whose ends messages call by these texts.
 ///
 /// # Errors
@@ -45,10 +66,19 @@ pub fn check_time(
 ) -> Result<(), SettingError> {
     check(range.contains(&value), || SettingError {
         name,
-        value: humantime::format_duration(value).to_string(),
+        value: time(value),
         least,
         most,
     })
+}
+
+/// Returns a time as people write it: whole days are not months and years of a mean length.
+fn time(time: Duration) -> String {
+    let (seconds, day) = (time.as_secs(), 86_400);
+    match seconds > 0 && seconds.is_multiple_of(day) && time.subsec_nanos() == 0 {
+        true => format!("{}days", seconds / day),
+        false => humantime::format_duration(time).to_string(),
+    }
 }
 
 fn check(is_in_range: bool, error: impl FnOnce() -> SettingError) -> Result<(), SettingError> {
@@ -69,5 +99,15 @@ mod tests {
         let error = check_time("max-wait", Duration::from_secs(90), range, ("0s", "1m"));
         let expected = "max-wait is 1m 30s; it goes from 0s to 1m";
         assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn values_are_shown_as_people_write_them() {
+        let range = (64 << 10)..=(8 << 20);
+        let error = check_size("max-file", 1 << 30, range, ("64KiB", "8MiB")).unwrap_err();
+        let expected = "max-file is 1GiB; it goes from 64KiB to 8MiB";
+        assert_eq!(error.to_string(), expected);
+        let times = [60 * 86_400, 86_400, 90, 0].map(|seconds| time(Duration::from_secs(seconds)));
+        assert_eq!(times, ["60days", "1days", "1m 30s", "0s"]);
     }
 }

@@ -80,13 +80,14 @@ impl<'i> Batch<'i> {
         }
     }
 
-    /// Writes all rows. After an error the connection has to be closed.
+    /// Writes all rows, and returns the number of items that are among the rejected ones. After an error the connection has
+    /// to be closed.
     pub(crate) async fn write(
         &self,
         plan: &Plan,
         connection: &mut Connection,
         ready: &mut Ready,
-    ) -> Result<(), Trouble> {
+    ) -> Result<u64, Trouble> {
         let mut kinds = self.rows.iter();
         let is_fresh = kinds.all(|(kind, _)| !ready.contains_key(*kind));
         for (kind, _) in &self.rows {
@@ -124,7 +125,8 @@ impl<'i> Batch<'i> {
                 Err(trouble) => return Err(trouble),
             }
         }
-        self.keep_rejects(plan, connection, &unfit).await
+        self.keep_rejects(plan, connection, &unfit).await?;
+        Ok(unfit.len() as u64)
     }
 
     async fn keep_rejects(

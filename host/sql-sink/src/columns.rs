@@ -134,6 +134,12 @@ impl Kind {
         }
     }
 
+    /// Returns the names of its tables.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Identifier> {
+        let tables = [Some(&self.table), self.history.as_ref()];
+        tables.into_iter().flatten().map(|table| &table.name)
+    }
+
     /// Returns the kind with a table of the versions of its items.
     pub(crate) fn with_history(self) -> Self {
         let history = Some(history::table(&self.table));

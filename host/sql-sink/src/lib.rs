@@ -64,7 +64,7 @@ mod tests;
 mod trouble;
 
 pub use names::{TableTemplate, TemplateError};
-pub use settings::SqlSettings;
+pub use settings::{OtherSink, SqlSettings};
 pub use target::{Target, TargetError};
 
 /// Number of attempts of a write, with a little time between them, if other transactions or changes of tables are in its
@@ -140,7 +140,11 @@ impl CheckSink for SqlSinks {
         let mut would_create =
             tried.map_err(|trouble| trouble.into_sink_error(&target.to_string()))?;
         let (table, rejects) = (&self.settings.table, &self.settings.reject_table);
-        would_create.push(format!("a table for each kind of items, {table}"));
+        let kinds = match table.to_string().contains("{kind}") {
+            true => "a table for each kind of items",
+            false => "one table for all kinds of items",
+        };
+        would_create.push(format!("{kinds}, {table}"));
         if self.settings.history {
             let suffix = history::SUFFIX;
             would_create.push(format!("a table for their versions, {table}{suffix}"));
@@ -187,10 +191,13 @@ impl Sink for SqlSink {
         }
         let written = Box::pin(self.try_write(items)).await;
         match written {
-            Ok(()) => {
+            Ok(n_rejected) => {
                 let step = self.settings.batch_items.div_ceil(GROWTH);
                 self.max_items = (self.max_items + step).min(self.settings.batch_items);
-                Ok(Written::all(items, None))
+                Ok(Written {
+                    n_rejected,
+                    ..Written::all(items, None)
+                })
             }
             Err(trouble) => {
                 if trouble.cause == Cause::Slow {
@@ -243,11 +250,17 @@ impl SqlSink {
     fn refusal_of(&self, name: &str, kind: &Kind) -> Option<String> {
         let resource = &self.plan.resource.name;
         let history = kind.history.as_ref().map(|table| &table.name);
-        for table in [Some(&kind.table.name), history].into_iter().flatten() {
-            if let Some(owner) = self.settings.owner(table, resource, name) {
+        // One kind may have the name that another sink gives to the table of another one.
+        let names: Vec<&str> = self.plan.kinds.keys().map(String::as_str).collect();
+        let names = [&names[..], &[name]].concat();
+        let own = kind.tables().map(|table| (table, &names[..]));
+        let known = self.plan.kinds.values().flat_map(Kind::tables);
+        let known = known.map(|table| (table, &names[names.len() - 1..]));
+        for (table, kinds) in own.chain(known) {
+            if let Some((owner, of)) = self.settings.owner(table, resource, kinds) {
                 let table = table.as_str();
                 return Some(format!(
-                    "table {table} is that of sink {owner} for items of the kind {name:?}; give one of the sinks another template with table"
+                    "table {table} is that of sink {owner} for items of the kind {of:?}; give one of the sinks another template with table"
                 ));
             }
         }
@@ -265,8 +278,8 @@ impl SqlSink {
         ))
     }
 
-    /// Writes items whose kinds are known.
-    async fn try_write(&mut self, items: &[ItemRecord]) -> Result<(), Trouble> {
+    /// Writes items whose kinds are known, and returns the number of rejected ones.
+    async fn try_write(&mut self, items: &[ItemRecord]) -> Result<u64, Trouble> {
         let turn = self.database.turn().await?;
         let batch = Batch::new(&mut self.plan, &mut self.ready, items);
         write(&self.database, &self.plan, &mut self.ready, &batch, turn).await
@@ -285,15 +298,16 @@ impl SqlSink {
     }
 }
 
-/// Writes a batch. Conflicts with other transactions, changes of tables and connections that were closed while they were
-/// idle are tried again at once, because they are over by then. Each attempt needs a turn; the caller has the first one.
+/// Writes a batch, and returns the number of rejected items. Conflicts with other transactions, changes of tables and
+/// connections that were closed while they were idle are tried again at once, because they are over by then. Each attempt
+/// needs a turn; the caller has the first one.
 async fn write(
     database: &Database,
     plan: &Plan,
     ready: &mut Ready,
     batch: &Batch<'_>,
     first_turn: SemaphorePermit<'_>,
-) -> Result<(), Trouble> {
+) -> Result<u64, Trouble> {
     let mut first_turn = Some(first_turn);
     let mut backoff = Backoff::new(WAITS.0, WAITS.1);
     let mut n_failed = 0;
@@ -305,9 +319,9 @@ async fn write(
         };
         let mut lent = database.lend().await?;
         let attempt = async {
-            batch.write(plan, &mut lent.connection, ready).await?;
+            let n_rejected = batch.write(plan, &mut lent.connection, ready).await?;
             match lent.connection.is_in_place().await {
-                true => Ok(()),
+                true => Ok(n_rejected),
                 false => Err(Trouble::told(
                     Cause::Changed,
                     "the file was removed or replaced while rows were written to it".to_owned(),
@@ -315,9 +329,9 @@ async fn write(
             }
         };
         let (trouble, is_silent) = match tokio::time::timeout(database.timeout, attempt).await {
-            Ok(Ok(())) => {
+            Ok(Ok(n_rejected)) => {
                 database.give_back(lent);
-                return Ok(());
+                return Ok(n_rejected);
             }
             Ok(Err(trouble)) => (trouble, false),
             Err(_elapsed) => {

@@ -3,9 +3,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crawler_sink::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_size, check_time};
 
+use crate::history;
 use crate::names::{Identifier, TableTemplate};
+
+/// Another sink in the same database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherSink {
+    /// Template of the names of its tables.
+    pub table: TableTemplate,
+    /// True if it has tables of versions, too.
+    pub history: bool,
+}
+
+impl OtherSink {
+    /// Returns true if a table is one of those that the sink has for a kind of items.
+    fn owns(&self, table: &Identifier, resource: &str, kind: &str) -> bool {
+        let own = self.table.name(resource, kind);
+        *table == own || (self.history && *table == own.with(history::SUFFIX))
+    }
+}
 
 /// Settings of a database of items.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +32,8 @@ pub struct SqlSettings {
     pub table: TableTemplate,
     /// Template of the name of the table for items that do not fit theirs.
     pub reject_table: TableTemplate,
-    /// Templates of other sinks in the same database, by their names. This sink leaves their tables alone.
-    pub others: BTreeMap<String, TableTemplate>,
+    /// Other sinks in the same database, by their names. This sink leaves their tables alone.
+    pub others: BTreeMap<String, OtherSink>,
     /// Fields by which rows of a kind are identified in all runs. Without them, each item of each run is a row.
     pub keys: BTreeMap<String, Vec<String>>,
     /// True if each kind has a second table with a row for each version of an item. The resource has to tell changes.
@@ -66,7 +84,7 @@ impl SqlSettings {
         let items = self.batch_items as u64;
         check_number("batch-items", items, 1..=10_000, ("1", "10000"))?;
         let sizes = 1..=64 << 20;
-        check_number("batch-bytes", self.batch_bytes, sizes, ("1", "64MiB"))?;
+        check_size("batch-bytes", self.batch_bytes, sizes, ("1", "64MiB"))?;
         let waits = Duration::ZERO..=Duration::from_secs(60);
         check_time("max-wait", self.max_wait, waits, ("0s", "1m"))?;
         let timeouts = Duration::from_secs(1)..=Duration::from_secs(600);
@@ -75,10 +93,18 @@ impl SqlSettings {
         check_number("connections", connections, 1..=100, ("1", "100"))
     }
 
-    /// Returns the other sink to which the table of a kind of items belongs.
-    pub(crate) fn owner(&self, table: &Identifier, resource: &str, kind: &str) -> Option<&str> {
-        let mut others = self.others.iter();
-        let owner = others.find(|(_, template)| template.name(resource, kind) == *table);
-        owner.map(|(sink, _)| sink.as_str())
+    /// Returns the other sink to which a table belongs, and the kind of items that it is for, which is one of these.
+    pub(crate) fn owner<'s>(
+        &'s self,
+        table: &Identifier,
+        resource: &str,
+        kinds: &[&'s str],
+    ) -> Option<(&'s str, &'s str)> {
+        self.others.iter().find_map(|(sink, other)| {
+            let kind = kinds
+                .iter()
+                .find(|kind| other.owns(table, resource, kind))?;
+            Some((sink.as_str(), *kind))
+        })
     }
 }

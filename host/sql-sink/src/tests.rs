@@ -132,8 +132,14 @@ fn waits(written: Result<Written, SinkError>, why: &str) {
 }
 
 async fn write(sink: &mut SqlSink, items: &[ItemRecord]) {
+    write_rejecting(0, sink, items).await;
+}
+
+/// Writes items of which so many do not fit.
+async fn write_rejecting(n_rejected: u64, sink: &mut SqlSink, items: &[ItemRecord]) {
     let written = sink.write(0, items).await.unwrap();
-    assert_eq!(written, Written::all(items, None));
+    let all = Written::all(items, None);
+    assert_eq!(written, Written { n_rejected, ..all });
 }
 
 #[tokio::test]
@@ -231,8 +237,9 @@ async fn items_that_do_not_fit_are_kept_with_the_reason() {
     let bench = Bench::new();
     let mut sink = bench.sink(BOOK);
     let wrong = record("key-9", 1, 9, r#"{"title":["a"]}"#);
-    write(&mut sink, &[book(1, "a"), wrong.clone(), book(2, "b")]).await;
-    write(&mut sink, &[wrong]).await;
+    let items = [book(1, "a"), wrong.clone(), book(2, "b")];
+    write_rejecting(1, &mut sink, &items).await;
+    write_rejecting(1, &mut sink, &[wrong]).await;
     assert_eq!(
         bench
             .ask("SELECT title FROM books_thing ORDER BY _key")
@@ -261,7 +268,7 @@ async fn rows_that_the_database_refuses_do_not_hold_up_the_others() {
         _ => format!("title {n}"),
     };
     let items: Vec<ItemRecord> = (1..=64).map(|n| book(n, &title(n))).collect();
-    write(&mut sink, &items).await;
+    write_rejecting(4, &mut sink, &items).await;
     let rows = bench
         .ask("SELECT CAST(COUNT(*) AS TEXT) FROM books_thing")
         .await;
@@ -295,7 +302,7 @@ async fn a_constraint_at_the_end_of_a_transaction_rejects_one_row() {
         .await;
     let title = |n: u64| if n == 5 { "bad" } else { "good" };
     let items: Vec<ItemRecord> = (1..=9).map(|n| book(n, title(n))).collect();
-    write(&mut sink, &items).await;
+    write_rejecting(1, &mut sink, &items).await;
     let rejects = "SELECT _item, _reason FROM crawler_rejects";
     assert_eq!(
         bench.ask(rejects).await,
@@ -319,7 +326,8 @@ async fn a_value_that_a_trigger_demands_rejects_one_row() {
         )
         .await;
     let without_title = record("key-2", 1, 2, r#"{"price":1}"#);
-    write(&mut sink, &[book(1, "b"), without_title, book(3, "c")]).await;
+    let items = [book(1, "b"), without_title, book(3, "c")];
+    write_rejecting(1, &mut sink, &items).await;
     let rejects = "SELECT _item, _reason FROM crawler_rejects";
     let reason = "key-2|NOT NULL constraint failed: sold.title";
     assert_eq!(bench.ask(rejects).await, [reason]);
@@ -345,7 +353,8 @@ async fn a_version_that_does_not_fit_leaves_the_one_before() {
              BEGIN SELECT RAISE(ABORT, 'too dear'); END",
         )
         .await;
-    write(&mut sink, &[version(2, 2), version(3, 3), version(4, 4)]).await;
+    let items = [version(2, 2), version(3, 3), version(4, 4)];
+    write_rejecting(1, &mut sink, &items).await;
     let rows = "SELECT _item, CAST(price AS TEXT), _last_seen FROM books_thing";
     let seen = "1970-01-01T00:00:00.003Z";
     assert_eq!(bench.ask(rows).await, [format!("item-3|3.0|{seen}")]);
@@ -621,8 +630,11 @@ async fn a_table_of_somebody_else_is_left_alone() {
 #[tokio::test]
 async fn a_table_of_another_sink_is_left_alone() {
     let mut bench = Bench::new();
-    let template = "books_{kind}".parse().unwrap();
-    bench.settings.others.insert("first".to_owned(), template);
+    let first = OtherSink {
+        table: "books_{kind}".parse().unwrap(),
+        history: true,
+    };
+    bench.settings.others.insert("first".to_owned(), first);
     waits(
         bench.sink(BOOK).write(0, &[book(1, "a")]).await,
         "table books_thing is that of sink first for items of the kind \"thing\"",
@@ -641,9 +653,51 @@ async fn a_table_of_another_sink_is_left_alone() {
         sinks.sink(&undeclared).write(0, &[unknown]).await,
         "table books_other is that of sink first",
     );
+    // Its table of versions.
+    let settings = SqlSettings {
+        table: "{resource}_{kind}_history".parse().unwrap(),
+        ..bench.settings.clone()
+    };
+    let sinks = SqlSinks::new(bench.target(), settings).unwrap();
+    let mut sink = sinks.sink(&delivery(7, "books", BOOK));
+    waits(
+        sink.write(0, &[book(1, "a")]).await,
+        "table books_thing_history is that of sink first",
+    );
     assert!(!bench.path().exists());
     // Another resource has other tables.
     let mut sink = bench.sink_of(bench.target(), 8, "shops", BOOK);
+    write(&mut sink, &[book(1, "a")]).await;
+}
+
+/// The table of changes of one kind has the name of the table of another kind.
+#[tokio::test]
+async fn a_table_that_another_sink_has_for_another_kind_is_left_alone() {
+    let mut bench = Bench::new();
+    let first = OtherSink {
+        table: SqlSettings::change_table(),
+        history: false,
+    };
+    bench.settings.others.insert("first".to_owned(), first);
+    let sinks = SqlSinks::new(bench.target(), bench.settings.clone()).unwrap();
+    let changes = Schema {
+        name: "thing_changes".to_owned(),
+        ..schema(BOOK)
+    };
+    for schemas in [
+        vec![schema(BOOK), changes.clone()],
+        vec![changes, schema(BOOK)],
+    ] {
+        let both = Delivery {
+            schemas,
+            ..delivery(7, "books", BOOK)
+        };
+        waits(
+            sinks.sink(&both).write(0, &[book(1, "a")]).await,
+            "table books_thing_changes is that of sink first for items of the kind \"thing\"",
+        );
+    }
+    let mut sink = sinks.sink(&delivery(7, "books", BOOK));
     write(&mut sink, &[book(1, "a")]).await;
 }
 
@@ -847,7 +901,7 @@ async fn the_table_of_rejected_items_is_for_them_alone() {
         ..record("key-1", 1, 7, "{}")
     };
     let wrong = record("key-2", 1, 7, r#"{"title":1}"#);
-    write(&mut sink, &[item, wrong]).await;
+    write_rejecting(1, &mut sink, &[item, wrong]).await;
     let rejects = "SELECT _item FROM crawler_rejects";
     assert_eq!(bench.ask(rejects).await, ["key-2"]);
 }

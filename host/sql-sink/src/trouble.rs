@@ -65,7 +65,7 @@ impl Cause {
                 "an item is larger than a statement may be; raise max_allowed_packet of the server"
             }
             Self::Refused => "the table does not fit the items",
-            Self::Other => "the server reports an error",
+            Self::Other => "the database reports an error",
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::meters::{Load, Meters, Seen};
 use crawler_archive::Archive;
 use crawler_crawl::CrawlConfig;
-use crawler_crawl::backlog::{self, SINK_BEHIND};
+use crawler_crawl::backlog::{self, QUARANTINE_FULL, SINK_BEHIND};
 use crawler_crawl::incidents::{CrawlIncidents, whole_seconds};
 use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
@@ -233,6 +233,7 @@ impl CrawlState {
             why,
         });
         let stalled = stalled.or_else(|| fields.sinks_wait());
+        let stalled = stalled.or_else(|| fields.undecided());
         let short = || {
             let crawl_memory = fields.crawl_memory.as_ref();
             let why = frontier.and(crawl_memory).and_then(CrawlMemory::short)?;
@@ -263,19 +264,46 @@ impl Fields {
         })
     }
 
-    /// Returns true if the frontier is open and has no page to fetch: all that is left is the delivery.
+    /// Returns true if the frontier is open and no page is to be fetched, or none may be: all that is left is the delivery.
     fn has_no_page(&self) -> bool {
-        let frontier = self.frontier.as_ref();
-        frontier.is_some_and(|frontier| frontier.counts().due == 0)
+        let Some(frontier) = &self.frontier else {
+            return false;
+        };
+        let counts = frontier.counts();
+        counts.due == 0 || self.is_spent(&counts)
+    }
+
+    /// Returns true if a limit of the run leaves no room for another page.
+    fn is_spent(&self, counts: &Counts) -> bool {
+        let Some(bound) = &self.backlog else {
+            return false;
+        };
+        let config = bound.config.borrow();
+        let share = |max| share_of(max, bound.shard, bound.n_shards);
+        counts.due_pages() >= share(config.settings.max_pages())
+            || counts.bytes >= share(config.settings.max_bytes())
     }
 
     /// Returns why no page is taken until a sink has caught up, if that is so.
     fn behind(&self) -> Option<String> {
+        self.paused_by(backlog::why_paused)
+    }
+
+    /// Returns why no page is taken until held items are decided about, if that is so.
+    fn undecided(&self) -> Option<Waits> {
+        Some(Waits {
+            condition: QUARANTINE_FULL.to_owned(),
+            why: self.paused_by(backlog::why_undecided)?,
+        })
+    }
+
+    /// Returns what a bound on the bytes of items says, if there is a page that it keeps from being taken.
+    fn paused_by(&self, why: fn(&dyn Frontier, u64) -> Option<String>) -> Option<String> {
         let (frontier, bound) = (self.frontier.as_ref()?, self.backlog.as_ref()?);
         let config = bound.config.borrow();
         let max = config.settings.max_undelivered();
         let max = share_of(max, bound.shard, bound.n_shards);
-        let why = backlog::why_paused(&**frontier, max)?;
+        let why = why(&**frontier, max)?;
         (frontier.counts().due > 0).then_some(why)
     }
 }

@@ -89,6 +89,8 @@ pub struct SinkCounts {
     pub writes: WordCounts,
     /// Items that the sinks have taken.
     pub items: Count,
+    /// Items that did not fit their destination, and are kept as rejected ones.
+    pub rejected: Count,
     /// Durations of writes.
     pub durations: Durations,
 }
@@ -130,6 +132,7 @@ impl Default for SinkCounts {
         Self {
             writes: WordCounts::starting_with(["ok", "retry", "permanent", "closed"]),
             items: Count::default(),
+            rejected: Count::default(),
             durations: Durations::default(),
         }
     }

@@ -13,6 +13,7 @@
 //! that was created and is not there is missing, and never silently begun anew.
 
 use crawler_frontier::{Frontier, FrontierError, OpenFrontier, OpenFrontiers, OpenOptions};
+use crawler_model::drift::Decision;
 use crawler_model::id::Epoch;
 use crawler_model::resource::{Redrive, ShardId, ShardRecord};
 use crawler_store::catalog::{Catalog, Versioned, encode};
@@ -101,10 +102,28 @@ impl OwnShard {
     /// Does the work that comes before anything else happens to an open frontier.
     async fn opened(&self, frontier: &dyn OpenFrontier) -> Result<(), StepError> {
         let opened = self.change(|record| (record.created, record.waits) = (true, None));
-        if let Some(order) = opened.await?.redrive {
+        let opened = opened.await?;
+        if let Some(order) = opened.redrive {
             self.redrive(frontier, &order).await?;
         }
+        for decision in opened.decisions {
+            self.decide(frontier, &decision).await?;
+        }
         Ok(())
+    }
+
+    /// Carries a decision about held items out, and removes it once that is durable.
+    async fn decide(
+        &self,
+        frontier: &dyn OpenFrontier,
+        decision: &Decision,
+    ) -> Result<(), StepError> {
+        let n = frontier.decide(decision).await?;
+        frontier.settle().await?;
+        let action = decision.action;
+        tracing::info!(n, %action, "held items are decided about");
+        let done = self.change(|record| record.decisions.retain(|other| other != decision));
+        done.await.map(drop)
     }
 
     /// Carries an order out, and removes it once that is durable.

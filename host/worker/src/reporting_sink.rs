@@ -38,6 +38,7 @@ impl<S: Sink> Sink for ReportingSink<S> {
             let result = match &written {
                 Ok(written) => {
                     counts.items.add(written.n_items.min(items.len() as u64));
+                    counts.rejected.add(written.n_rejected);
                     "ok"
                 }
                 Err(SinkError::Retry { .. }) => "retry",

@@ -65,7 +65,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[sink.out]\nurl = 'ftp://a.test/'\n",
-            "2: c.toml:1: sink out: its url begins with file:///, s3://, sqlite:, postgres://, mysql://, nats:// or https://, not with ftp:",
+            "2: c.toml:1: sink out: its url begins with file:///, s3://, gs://, az://, sqlite:, postgres://, mysql://, nats://, tls:// or https://, not with ftp:",
         ),
         (
             "[sink.a]\nurl = 'file:///srv'\n[sink.b]\nurl = 'file:///srv/'\n",
@@ -105,7 +105,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[sink.out]\nurl = 's3://b/items'\nmax-file = '1GiB'\n",
-            "2: c.toml:1: sink out: max-file is 1073741824; it goes from 64KiB to 8MiB",
+            "2: c.toml:1: sink out: max-file is 1GiB; it goes from 64KiB to 8MiB",
         ),
         (
             "[sink.out]\nurl = 'nats://ann:secret@nats.test'\n",

@@ -106,6 +106,20 @@ fn http_cases() -> Vec<HttpCase> {
             "GET /crawler/resource/there/changes?colour=red",
             r#"there is no parameter "colour" here | there are run, page_size, page_token"#,
         ),
+        get("GET /crawler/resource/shop/quarantine", &unknown),
+        invalid(
+            "GET /crawler/resource/there/quarantine/items?hold=7",
+            r#"a hold is a shard and a number, like 0.1, not "7""#,
+        ),
+        get(
+            "GET /crawler/resource/waits/quarantine/items?hold=0.1",
+            "412 FAILED_PRECONDITION: resource waits has no hold 0.1 | `crawler quarantine list waits` shows what is held",
+        ),
+        post(
+            "POST /crawler/resource/waits/quarantine",
+            r#"{"action":"drop"}"#,
+            "412 FAILED_PRECONDITION: resource waits holds no items | `crawler quarantine list waits` shows what is held",
+        ),
         get("GET /crawler/resource/waits/frontier", &never),
         get("GET /crawler/resource/waits/frontier/urls", &never),
         post("POST /crawler/resource/waits/frontier/redrive", "{}", &never),

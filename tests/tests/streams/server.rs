@@ -179,13 +179,16 @@ pub(crate) fn items(n_items: u64) -> Vec<ItemRecord> {
     (1..=n_items).map(|n| item(n, "a text")).collect()
 }
 
-/// Writes items until the stream has all of them.
-pub(crate) async fn write_all(sink: &mut NatsSink, items: &[ItemRecord]) {
+/// Writes items until the stream has all of them. Returns the number of those that were rejected.
+pub(crate) async fn write_all(sink: &mut NatsSink, items: &[ItemRecord]) -> u64 {
     let begun = Instant::now();
-    let mut n_written = 0;
+    let (mut n_written, mut n_rejected) = (0, 0);
     while n_written < items.len() {
         match sink.write(n_written as u64, &items[n_written..]).await {
-            Ok(written) => n_written += written.n_items as usize,
+            Ok(written) => {
+                n_written += written.n_items as usize;
+                n_rejected += written.n_rejected;
+            }
             Err(error @ SinkError::Retry { .. }) => {
                 assert!(begun.elapsed() < PATIENCE, "{error}");
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -193,6 +196,7 @@ pub(crate) async fn write_all(sink: &mut NatsSink, items: &[ItemRecord]) {
             Err(error) => panic!("{error}"),
         }
     }
+    n_rejected
 }
 
 /// Writes items, none of which the sink may take for a reason whose message contains `why`.

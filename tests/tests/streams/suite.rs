@@ -64,7 +64,7 @@ async fn an_item_that_is_too_large_is_kept_in_pieces() {
         let mut sink = open(&sinks(&nats, settings()));
         let large = item(2, &"é".repeat(n_bytes / 2));
         let written = [item(1, "x"), large.clone(), item(3, "z")];
-        write_all(&mut sink, &written).await;
+        assert_eq!(write_all(&mut sink, &written).await, 1, "it is told");
         // All come again after a crash.
         write_all(&mut open(&sinks(&nats, settings())), &written).await;
         let messages = admin.messages().await;

@@ -39,6 +39,20 @@ print(len(dates.fetchall()) > 0)
 ";
 
 #[test]
+fn a_check_of_a_folder_that_is_missing_fails() {
+    let home = Home::new();
+    let lake = home.path().join("lake").display().to_string();
+    home.write(
+        "crawler.toml",
+        &format!("[sink.lake]\nurl = 'file://{lake}'\n"),
+    );
+    let checked = home.run(["sink", "check", "lake"]);
+    assert_eq!(checked.code, Some(1), "{}", checked.stdout);
+    let why = format!("sink lake takes no items: {lake} does not exist or is not a folder");
+    assert!(checked.stderr.contains(&why), "{}", checked.stderr);
+}
+
+#[test]
 fn independent_readers_find_each_item_once() {
     let home = Home::new();
     let Some(python) = python(home.path(), "duckdb", &PACKAGES) else {

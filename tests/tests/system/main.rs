@@ -14,6 +14,7 @@ mod changes;
 mod declared;
 mod devtools;
 mod doctor;
+mod drift;
 mod events;
 mod file_sinks;
 mod files;

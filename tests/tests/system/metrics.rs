@@ -165,6 +165,12 @@ fn alerts() -> BTreeMap<String, String> {
     rules.map(alert).collect()
 }
 
+/// Returns the metrics of the crawler in an expression.
+fn metrics_of(expr: &str) -> impl Iterator<Item = &str> {
+    let words = expr.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("crawler_"))
+}
+
 #[test]
 fn prometheus_answers_every_query_of_alerts_and_dashboards() {
     let (web, server) = (web(), Server::with_puppet());
@@ -195,8 +201,14 @@ fn prometheus_answers_every_query_of_alerts_and_dashboards() {
     assert!(n_asked > 50, "{n_asked} queries");
     let alerts = alerts();
     assert!(alerts.len() > 10, "{alerts:?}");
-    for expr in alerts.values() {
+    for (name, expr) in &alerts {
         prometheus.query(expr);
+        for metric in metrics_of(expr).filter(|metric| !RARE.contains(metric)) {
+            let what = format!("sample of {metric} ({name})");
+            until(&what, PATIENCE, || {
+                (!prometheus.query(metric).is_empty()).then_some(())
+            });
+        }
     }
     // A cluster of one process that does its work alerts nobody.
     let evaluated = until("an evaluation of all rules", PATIENCE, || {

@@ -422,6 +422,14 @@ fn what_runs_with_a_token_ends_when_it_is_revoked() {
         &["access", "token", "revoke", "--subject=alice"],
     );
     assert_eq!(revoked, "revoked all tokens that alice was given\n");
+    let unknown = ["access", "token", "revoke", "--subject=alise"];
+    let unknown = server.cli_as(&guarded.admin, &unknown);
+    assert_eq!(unknown.code, Some(1), "{}", unknown.stdout);
+    assert!(
+        unknown.stderr.contains("alise has no token"),
+        "{}",
+        unknown.stderr
+    );
     let ended = watch.wait(PATIENCE);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("is not valid"), "{}", ended.stderr);

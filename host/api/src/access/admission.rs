@@ -42,7 +42,7 @@ pub(super) fn admitted(
         return Err(Problem::new(
             Code::Unauthenticated,
             "this listener asks for an access token",
-            "show one as `Authorization: Bearer TOKEN`, or keep it with `crawler login`",
+            "`crawler login URL --token-file FILE` keeps one, and CRAWLER_TOKEN holds one; over HTTP it is `Authorization: Bearer TOKEN`",
         ));
     };
     let shown = str::from_utf8(authorization).unwrap_or_default();

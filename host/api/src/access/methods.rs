@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 47] = {
+pub(crate) const METHODS: [Method; 50] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -75,6 +75,9 @@ pub(crate) const METHODS: [Method; 47] = {
         method("ListHosts", Has(Read)),
         method("ExplainUrl", Has(Read)),
         method("RedriveFrontier", Has(Operate)),
+        method("ListQuarantine", Has(Read)),
+        method("ReadQuarantine", Has(Read)),
+        method("DecideQuarantine", Has(Operate)),
         method("IssueToken", WholeCluster(Administer)),
         method("ListTokens", WholeCluster(Administer)),
         method("RevokeTokens", WholeCluster(Administer)),

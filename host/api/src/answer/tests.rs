@@ -10,13 +10,15 @@ use serde_json::Value;
 
 use super::*;
 use crate::frontier;
-use crawler_frontier::reader::ChangePage;
+use crawler_frontier::reader::{ChangePage, HeldPage};
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
 use crawler_master::control::items::{ItemPosition, ItemsBefore};
+use crawler_master::control::quarantine::{Decided, HoldId};
 use crawler_master::control::{ChangesBetween, RunView, RunsDiff, RunsView};
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::changes::{Change, ChangeTotals, ItemChange};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler_model::drift::{Departs, Departure, GroupName, Hold};
 use crawler_model::event::{Event, EventKind};
 use crawler_model::frontier::{
     DelaySource, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
@@ -466,6 +468,46 @@ fn frontiers(found: &mut Answers) {
         "redriven",
         json(&proto::RedriveResponse { dead_letters: 3 }),
     );
+    add(found, "holds", crate::quarantine::holds(vec![hold()]));
+    found.insert("hold, bare", json(&[proto::Hold::default()]));
+    let page = HeldPage {
+        items: Vec::new(),
+        next: Some(7),
+    };
+    add(found, "held items", crate::quarantine::items(page));
+    let decided = Decided {
+        n_holds: 1,
+        n_items: 60,
+    };
+    add(found, "decided", crate::quarantine::answered(decided));
+}
+
+fn hold() -> (HoldId, Hold) {
+    let id = HoldId {
+        shard: Shard(1),
+        number: 2,
+    };
+    let hold = Hold {
+        number: 2,
+        run: Run(3),
+        group: GroupName {
+            kind: "book".into(),
+            host: "b.test:443".into(),
+        },
+        departure: Departure {
+            field: "price".into(),
+            departs: Departs::Number,
+            before: "size mostly 10 to 58".into(),
+            now: "size mostly 0.9 to 4.9".into(),
+        },
+        plugin: Digest::of(b"plugin"),
+        since: 4,
+        n_items: 5,
+        n_bytes: 6,
+        end: 7,
+        is_decided: false,
+    };
+    (id, hold)
 }
 
 fn resource() -> ResourceView {
@@ -588,6 +630,7 @@ fn counts() -> Counts {
         began_at: 14,
         ended_at: 15,
         kept_bytes: 16,
+        held: 17,
     }
 }
 

@@ -5,8 +5,22 @@ use crawler_proto as proto;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use proto::crawler_master_server::CrawlerMaster;
 use proto::{
-    ExplainUrlRequest, FrontierStats, ListHostsRequest, ListHostsResponse, ListUrlsRequest,
-    ListUrlsResponse, ResourceRequest, RestartRequest, RevokeJoinTokenRequest, UrlExplanation,
+    Caller, DecideQuarantineRequest, DecideQuarantineResponse, DiffRunsRequest, DrainNodeRequest,
+    DrainNodeResponse, ExplainUrlRequest, FetchPluginRequest, FileChunk, FrontierStats,
+    GetCallerRequest, IssueJoinTokenRequest, IssueJoinTokenResponse, IssueTokenRequest,
+    IssueTokenResponse, Item, JoinClusterRequest, ListChangesRequest, ListChangesResponse,
+    ListHostsRequest, ListHostsResponse, ListJoinTokensRequest, ListJoinTokensResponse,
+    ListNodesRequest, ListNodesResponse, ListPluginsRequest, ListPluginsResponse,
+    ListQuarantineResponse, ListResourcesRequest, ListResourcesResponse, ListRunsResponse,
+    ListSchedulesRequest, ListSchedulesResponse, ListTokensRequest, ListTokensResponse,
+    ListUrlsRequest, ListUrlsResponse, LogLine, NodeCertificate, NodeEvent, NodeSpec, PastEvent,
+    Plugin, PluginChunk, PluginRequest, PushPluginRequest, ReadAuditRequest, ReadAuditResponse,
+    ReadEventsRequest, ReadFileRequest, ReadItemsRequest, ReadLogsRequest, ReadNodeEventsRequest,
+    ReadQuarantineRequest, ReadQuarantineResponse, RecordPluginRequest, RedriveRequest,
+    RedriveResponse, RenewCertificateRequest, Resource, ResourceEvent, ResourceRequest,
+    ResourceSpec, RestartRequest, RevokeJoinTokenRequest, RevokeNodeRequest, RevokeTokensRequest,
+    RunStatistics, RunsDiff, Schedule, SetScheduleRequest, UrlExplanation, WatchNodesRequest,
+    WatchResourcesRequest,
 };
 use tonic::{Request, Response, Streaming};
 
@@ -20,14 +34,14 @@ use crate::push::PushRequest;
 
 #[tonic::async_trait]
 impl CrawlerMaster for Master {
-    async fn add_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<proto::NodeSpec> {
+    async fn add_resource(&self, request: Request<ResourceSpec>) -> Answer<NodeSpec> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
         answer(api.add_resource(&origin, spec)).await
     }
 
-    async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
+    async fn delete_resource(&self, request: Request<ResourceSpec>) -> Answer<()> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let spec = request.into_inner();
@@ -35,50 +49,44 @@ impl CrawlerMaster for Master {
         answer(api.delete_resource(&origin, &spec.name, spec.purge, precondition)).await
     }
 
-    async fn get_resource(&self, request: Request<ResourceRequest>) -> Answer<proto::Resource> {
+    async fn get_resource(&self, request: Request<ResourceRequest>) -> Answer<Resource> {
         let api = self.api(&request);
         answer(api.resource(&request.into_inner().name)).await
     }
 
-    async fn update_resource(
-        &self,
-        request: Request<proto::ResourceSpec>,
-    ) -> Answer<proto::Resource> {
+    async fn update_resource(&self, request: Request<ResourceSpec>) -> Answer<Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
         answer(api.update_resource(&origin, spec)).await
     }
 
-    async fn restart_resource(&self, request: Request<RestartRequest>) -> Answer<proto::Resource> {
+    async fn restart_resource(&self, request: Request<RestartRequest>) -> Answer<Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let changes = convert::restart_request(request.into_inner()).map_err(refused)?;
         answer(api.restart_resource(&origin, changes)).await
     }
 
-    async fn pause_resource(&self, request: Request<ResourceRequest>) -> Answer<proto::Resource> {
+    async fn pause_resource(&self, request: Request<ResourceRequest>) -> Answer<Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.pause_resource(&origin, &request.into_inner().name, true)).await
     }
 
-    async fn resume_resource(&self, request: Request<ResourceRequest>) -> Answer<proto::Resource> {
+    async fn resume_resource(&self, request: Request<ResourceRequest>) -> Answer<Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.pause_resource(&origin, &request.into_inner().name, false)).await
     }
 
-    async fn set_schedule(
-        &self,
-        request: Request<proto::SetScheduleRequest>,
-    ) -> Answer<proto::Schedule> {
+    async fn set_schedule(&self, request: Request<SetScheduleRequest>) -> Answer<Schedule> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.set_schedule(&origin, request.into_inner())).await
     }
 
-    async fn get_schedule(&self, request: Request<ResourceRequest>) -> Answer<proto::Schedule> {
+    async fn get_schedule(&self, request: Request<ResourceRequest>) -> Answer<Schedule> {
         let api = self.api(&request);
         answer(api.schedule(&request.into_inner().name)).await
     }
@@ -91,85 +99,70 @@ impl CrawlerMaster for Master {
 
     async fn list_schedules(
         &self,
-        request: Request<proto::ListSchedulesRequest>,
-    ) -> Answer<proto::ListSchedulesResponse> {
+        request: Request<ListSchedulesRequest>,
+    ) -> Answer<ListSchedulesResponse> {
         let api = self.api(&request);
         answer(api.schedules(request.into_inner())).await
     }
 
-    async fn list_runs(
-        &self,
-        request: Request<ResourceRequest>,
-    ) -> Answer<proto::ListRunsResponse> {
+    async fn list_runs(&self, request: Request<ResourceRequest>) -> Answer<ListRunsResponse> {
         let api = self.api(&request);
         answer(api.runs(&request.into_inner().name)).await
     }
 
-    async fn diff_runs(&self, request: Request<proto::DiffRunsRequest>) -> Answer<proto::RunsDiff> {
+    async fn diff_runs(&self, request: Request<DiffRunsRequest>) -> Answer<RunsDiff> {
         let api = self.api(&request);
         answer(api.diff_runs(request.into_inner())).await
     }
 
     async fn list_resources(
         &self,
-        request: Request<proto::ListResourcesRequest>,
-    ) -> Answer<proto::ListResourcesResponse> {
+        request: Request<ListResourcesRequest>,
+    ) -> Answer<ListResourcesResponse> {
         let api = self.api(&request);
         answer(api.resources(request.into_inner())).await
     }
 
-    async fn list_nodes(
-        &self,
-        request: Request<proto::ListNodesRequest>,
-    ) -> Answer<proto::ListNodesResponse> {
+    async fn list_nodes(&self, request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
         let api = self.api(&request);
         answer(api.nodes(request.into_inner())).await
     }
 
-    async fn drain_node(
-        &self,
-        request: Request<proto::DrainNodeRequest>,
-    ) -> Answer<proto::DrainNodeResponse> {
+    async fn drain_node(&self, request: Request<DrainNodeRequest>) -> Answer<DrainNodeResponse> {
         let api = self.api(&request);
         let origin = origin(&request)?;
-        let proto::DrainNodeRequest { id, undo } = request.into_inner();
+        let DrainNodeRequest { id, undo } = request.into_inner();
         answer(api.drain_node(&origin, &id, undo)).await
     }
 
-    type WatchNodesStream = Stream<proto::NodeEvent>;
+    type WatchNodesStream = Stream<NodeEvent>;
 
     async fn watch_nodes(
         &self,
-        request: Request<proto::WatchNodesRequest>,
+        request: Request<WatchNodesRequest>,
     ) -> Answer<Self::WatchNodesStream> {
         let api = self.api(&request);
         stream(api.node_events()).await
     }
 
-    type WatchResourcesStream = Stream<proto::ResourceEvent>;
+    type WatchResourcesStream = Stream<ResourceEvent>;
 
     async fn watch_resources(
         &self,
-        request: Request<proto::WatchResourcesRequest>,
+        request: Request<WatchResourcesRequest>,
     ) -> Answer<Self::WatchResourcesStream> {
         let api = self.api(&request);
         stream(api.resource_events(request.into_inner())).await
     }
 
-    async fn push_plugin(
-        &self,
-        request: Request<Streaming<proto::PushPluginRequest>>,
-    ) -> Answer<proto::Plugin> {
+    async fn push_plugin(&self, request: Request<Streaming<PushPluginRequest>>) -> Answer<Plugin> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let upload = upload(request.into_inner(), api.max_plugin_size());
         answer(Box::pin(api.push_plugin(&origin, upload))).await
     }
 
-    async fn record_plugin(
-        &self,
-        request: Request<proto::RecordPluginRequest>,
-    ) -> Answer<proto::Plugin> {
+    async fn record_plugin(&self, request: Request<RecordPluginRequest>) -> Answer<Plugin> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let request = request.into_inner();
@@ -180,45 +173,45 @@ impl CrawlerMaster for Master {
         answer(Box::pin(api.record_plugin(&origin, &push, &request.digest))).await
     }
 
-    type FetchPluginStream = Stream<proto::PluginChunk>;
+    type FetchPluginStream = Stream<PluginChunk>;
 
     async fn fetch_plugin(
         &self,
-        request: Request<proto::FetchPluginRequest>,
+        request: Request<FetchPluginRequest>,
     ) -> Answer<Self::FetchPluginStream> {
         let api = self.api(&request);
         let request = request.into_inner();
         let pieces = api.plugin_bytes(&request.digest, request.offset);
-        let chunk = |piece: Bytes| proto::PluginChunk {
+        let chunk = |piece: Bytes| PluginChunk {
             chunk: piece.into(),
         };
         stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
     }
 
-    async fn get_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<proto::Plugin> {
+    async fn get_plugin(&self, request: Request<PluginRequest>) -> Answer<Plugin> {
         let api = self.api(&request);
         answer(api.plugin(&request.into_inner().plugin)).await
     }
 
     async fn list_plugins(
         &self,
-        request: Request<proto::ListPluginsRequest>,
-    ) -> Answer<proto::ListPluginsResponse> {
+        request: Request<ListPluginsRequest>,
+    ) -> Answer<ListPluginsResponse> {
         let api = self.api(&request);
         answer(api.plugins(request.into_inner())).await
     }
 
-    async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
+    async fn delete_plugin(&self, request: Request<PluginRequest>) -> Answer<()> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.delete_plugin(&origin, &request.into_inner().plugin)).await
     }
 
-    type ReadItemsStream = Stream<proto::Item>;
+    type ReadItemsStream = Stream<Item>;
 
     async fn read_items(
         &self,
-        request: Request<proto::ReadItemsRequest>,
+        request: Request<ReadItemsRequest>,
     ) -> Answer<Self::ReadItemsStream> {
         let api = self.api(&request);
         Box::pin(stream(api.items(request.into_inner()))).await
@@ -226,42 +219,39 @@ impl CrawlerMaster for Master {
 
     async fn list_changes(
         &self,
-        request: Request<proto::ListChangesRequest>,
-    ) -> Answer<proto::ListChangesResponse> {
+        request: Request<ListChangesRequest>,
+    ) -> Answer<ListChangesResponse> {
         let api = self.api(&request);
         answer(api.changes(request.into_inner())).await
     }
 
-    type ReadFileStream = Stream<proto::FileChunk>;
+    type ReadFileStream = Stream<FileChunk>;
 
-    async fn read_file(
-        &self,
-        request: Request<proto::ReadFileRequest>,
-    ) -> Answer<Self::ReadFileStream> {
+    async fn read_file(&self, request: Request<ReadFileRequest>) -> Answer<Self::ReadFileStream> {
         let api = self.api(&request);
         let request = request.into_inner();
         let pieces = api.file(&request.name, &request.digest);
-        let chunk = |piece: Bytes| proto::FileChunk {
+        let chunk = |piece: Bytes| FileChunk {
             chunk: piece.into(),
         };
         stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
     }
 
-    type ReadEventsStream = Stream<proto::PastEvent>;
+    type ReadEventsStream = Stream<PastEvent>;
 
     async fn read_events(
         &self,
-        request: Request<proto::ReadEventsRequest>,
+        request: Request<ReadEventsRequest>,
     ) -> Answer<Self::ReadEventsStream> {
         let api = self.api(&request);
         stream(api.history(request.into_inner())).await
     }
 
-    type ReadNodeEventsStream = Stream<proto::PastEvent>;
+    type ReadNodeEventsStream = Stream<PastEvent>;
 
     async fn read_node_events(
         &self,
-        request: Request<proto::ReadNodeEventsRequest>,
+        request: Request<ReadNodeEventsRequest>,
     ) -> Answer<Self::ReadNodeEventsStream> {
         let api = self.api(&request);
         stream(api.node_history(request.into_inner())).await
@@ -272,10 +262,7 @@ impl CrawlerMaster for Master {
         answer(api.frontier_stats(&request.into_inner().name)).await
     }
 
-    async fn get_statistics(
-        &self,
-        request: Request<ResourceRequest>,
-    ) -> Answer<proto::RunStatistics> {
+    async fn get_statistics(&self, request: Request<ResourceRequest>) -> Answer<RunStatistics> {
         let api = self.api(&request);
         answer(api.statistics(&request.into_inner().name)).await
     }
@@ -298,62 +285,75 @@ impl CrawlerMaster for Master {
         answer(api.explain_url(&name, query)).await
     }
 
-    async fn redrive_frontier(
-        &self,
-        request: Request<proto::RedriveRequest>,
-    ) -> Answer<proto::RedriveResponse> {
+    async fn redrive_frontier(&self, request: Request<RedriveRequest>) -> Answer<RedriveResponse> {
         let api = self.api(&request);
         let origin = origin(&request)?;
-        let proto::RedriveRequest { name, reason } = request.into_inner();
+        let RedriveRequest { name, reason } = request.into_inner();
         answer(api.redrive_frontier(&origin, &name, reason)).await
     }
 
-    async fn issue_token(
+    async fn list_quarantine(
         &self,
-        request: Request<proto::IssueTokenRequest>,
-    ) -> Answer<proto::IssueTokenResponse> {
+        request: Request<ResourceRequest>,
+    ) -> Answer<ListQuarantineResponse> {
+        let api = self.api(&request);
+        answer(api.quarantine(&request.into_inner().name)).await
+    }
+
+    async fn read_quarantine(
+        &self,
+        request: Request<ReadQuarantineRequest>,
+    ) -> Answer<ReadQuarantineResponse> {
+        let api = self.api(&request);
+        answer(api.held_items(request.into_inner())).await
+    }
+
+    async fn decide_quarantine(
+        &self,
+        request: Request<DecideQuarantineRequest>,
+    ) -> Answer<DecideQuarantineResponse> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        answer(api.decide_quarantine(&origin, request.into_inner())).await
+    }
+
+    async fn issue_token(&self, request: Request<IssueTokenRequest>) -> Answer<IssueTokenResponse> {
         let api = self.api(&request);
         answer(api.issue_token(request.into_inner())).await
     }
 
-    async fn list_tokens(
-        &self,
-        request: Request<proto::ListTokensRequest>,
-    ) -> Answer<proto::ListTokensResponse> {
+    async fn list_tokens(&self, request: Request<ListTokensRequest>) -> Answer<ListTokensResponse> {
         let api = self.api(&request);
         answer(api.tokens(request.into_inner())).await
     }
 
-    async fn revoke_tokens(&self, request: Request<proto::RevokeTokensRequest>) -> Answer<()> {
+    async fn revoke_tokens(&self, request: Request<RevokeTokensRequest>) -> Answer<()> {
         let api = self.api(&request);
         answer(api.revoke_tokens(request.into_inner())).await
     }
 
-    async fn read_audit(
-        &self,
-        request: Request<proto::ReadAuditRequest>,
-    ) -> Answer<proto::ReadAuditResponse> {
+    async fn read_audit(&self, request: Request<ReadAuditRequest>) -> Answer<ReadAuditResponse> {
         let api = self.api(&request);
         answer(api.audit(request.into_inner())).await
     }
 
-    async fn get_caller(&self, request: Request<proto::GetCallerRequest>) -> Answer<proto::Caller> {
+    async fn get_caller(&self, request: Request<GetCallerRequest>) -> Answer<Caller> {
         let api = self.api(&request);
         Ok(Response::new(api.whoami()))
     }
 
     async fn issue_join_token(
         &self,
-        request: Request<proto::IssueJoinTokenRequest>,
-    ) -> Answer<proto::IssueJoinTokenResponse> {
+        request: Request<IssueJoinTokenRequest>,
+    ) -> Answer<IssueJoinTokenResponse> {
         let api = self.api(&request);
         answer(api.issue_join_token(request.into_inner())).await
     }
 
     async fn list_join_tokens(
         &self,
-        request: Request<proto::ListJoinTokensRequest>,
-    ) -> Answer<proto::ListJoinTokensResponse> {
+        request: Request<ListJoinTokensRequest>,
+    ) -> Answer<ListJoinTokensResponse> {
         let api = self.api(&request);
         answer(api.join_tokens()).await
     }
@@ -363,35 +363,29 @@ impl CrawlerMaster for Master {
         answer(api.revoke_join_token(&request.into_inner().id)).await
     }
 
-    async fn revoke_node(&self, request: Request<proto::RevokeNodeRequest>) -> Answer<()> {
+    async fn revoke_node(&self, request: Request<RevokeNodeRequest>) -> Answer<()> {
         let api = self.api(&request);
         answer(api.revoke_node(&request.into_inner().id)).await
     }
 
-    async fn join_cluster(
-        &self,
-        request: Request<proto::JoinClusterRequest>,
-    ) -> Answer<proto::NodeCertificate> {
+    async fn join_cluster(&self, request: Request<JoinClusterRequest>) -> Answer<NodeCertificate> {
         let api = self.api(&request);
         answer(Box::pin(api.join_cluster(request.into_inner()))).await
     }
 
     async fn renew_certificate(
         &self,
-        request: Request<proto::RenewCertificateRequest>,
-    ) -> Answer<proto::NodeCertificate> {
+        request: Request<RenewCertificateRequest>,
+    ) -> Answer<NodeCertificate> {
         let api = self.api(&request);
         let shown = request.extensions().get::<Peer>();
         let shown = shown.and_then(|peer| peer.certificate.clone());
         answer(Box::pin(api.renew_certificate(shown, request.into_inner()))).await
     }
 
-    type ReadLogsStream = Stream<proto::LogLine>;
+    type ReadLogsStream = Stream<LogLine>;
 
-    async fn read_logs(
-        &self,
-        request: Request<proto::ReadLogsRequest>,
-    ) -> Answer<Self::ReadLogsStream> {
+    async fn read_logs(&self, request: Request<ReadLogsRequest>) -> Answer<Self::ReadLogsStream> {
         let api = self.api(&request);
         let request = request.into_inner();
         stream(api.logs(&request.name, request.follow)).await

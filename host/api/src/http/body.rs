@@ -17,6 +17,7 @@ use crawler_model::resource::CrawlSettings;
 use crawler_model::settings::{self, Kind, SETTINGS};
 use crawler_model::suggest;
 
+pub(super) mod quarantine;
 pub(super) mod schedule;
 pub(super) mod tokens;
 

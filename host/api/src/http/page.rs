@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 45] = [
+static ASSETS: [Asset; 46] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -74,6 +74,7 @@ static ASSETS: [Asset; 45] = [
     asset!(SCRIPT, "views/chart.js"),
     asset!(SCRIPT, "views/errors.js"),
     asset!(SCRIPT, "views/frontier.js"),
+    asset!(SCRIPT, "views/held.js"),
     asset!(SCRIPT, "views/history.js"),
     asset!(SCRIPT, "views/hosts.js"),
     asset!(SCRIPT, "views/items.js"),

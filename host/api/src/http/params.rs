@@ -116,6 +116,15 @@ pub(super) const ITEMS: [QueryParam; 7] = [
 
 pub(super) const CHANGES: [QueryParam; 3] = [positive("run", "of this run"), PAGE_SIZE, PAGE_TOKEN];
 
+pub(super) const HELD_ITEMS: [QueryParam; 3] = [
+    QueryParam {
+        is_required: true,
+        ..text("hold", "of this hold, as the list names it, like `0.1`")
+    },
+    PAGE_SIZE,
+    PAGE_TOKEN,
+];
+
 pub(super) const DIFF: [QueryParam; 2] = [
     QueryParam {
         is_required: true,

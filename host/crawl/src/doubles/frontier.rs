@@ -10,8 +10,8 @@ use url::Url;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
-    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, LogStore, NewRequest, OutboxBatch, Take,
-    TakeLimits, Undelivered,
+    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, LogStore, NewRequest, OutboxBatch, Quarantine,
+    Take, TakeLimits, Undelivered,
 };
 use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
@@ -269,6 +269,8 @@ impl ItemOutbox for FaultyFrontier {
         self.inner.0.outbox_changed().await;
     }
 }
+
+impl Quarantine for FaultyFrontier {}
 
 #[async_trait]
 impl LinkExchange for FaultyFrontier {

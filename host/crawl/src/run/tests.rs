@@ -40,6 +40,7 @@ use crawler_sink::{Gathering, Sink, SinkError, Written};
 mod archive;
 mod bench;
 mod changes;
+mod drift;
 mod files;
 mod incidents;
 mod memory;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
-use crate::cli::RunOptions;
+use crate::cli::{RunOptions, archive};
 use crawler_archive::{Archive, ArchiveSettings, RecordedPages, RunInfo};
 use crawler_fetch::http::Recorded;
 use crawler_model::exchange::{Exchange, Redirects};
@@ -55,7 +55,11 @@ pub(super) async fn recorded(options: &RunOptions) -> anyhow::Result<Option<Arc<
         return Ok(None);
     }
     let (paths, max) = (options.from_archive.clone(), options.frontier_urls);
-    let pages = blocking(move || RecordedPages::open(&paths, max, "--frontier-urls")).await??;
+    let opened = move || -> anyhow::Result<_> {
+        let files = archive::named_archives(&paths)?;
+        Ok(RecordedPages::open(&files, max, "--frontier-urls")?)
+    };
+    let pages = blocking(opened).await??;
     for why in pages.damage() {
         tracing::warn!(why, "a part of the archive is left out");
     }

@@ -23,15 +23,19 @@ pub(super) async fn run(options: BackupOptions) -> anyhow::Result<()> {
         spinner.set_message(backup::progress(n_objects, n_bytes));
         spinner.tick();
     };
-    let manifest = match options {
+    let (done, manifest) = match options {
         BackupOptions::Create(folder, place) => {
             check_there(&place)?;
             let data = data_root::open(&place.data, &place.config.data)?;
             let catalog = open_store(&place, &data).await?;
             let made_by = (env!("CARGO_PKG_VERSION"), SystemClock.unix_millis());
-            crawler_backup::create(&catalog, &data, &folder, made_by, &show).await?
+            let made = crawler_backup::create(&catalog, &data, &folder, made_by, &show);
+            ("backed up", made.await?)
         }
-        BackupOptions::Verify(folder) => Archive::at(&folder).verify(&show).await?,
+        BackupOptions::Verify(folder) => (
+            "whole and undamaged",
+            Archive::at(&folder).verify(&show).await?,
+        ),
         BackupOptions::Restore(folder, place) => {
             // A mistake in its name is told before a folder for the data root is made.
             let archive = Archive::at(&folder);
@@ -39,11 +43,12 @@ pub(super) async fn run(options: BackupOptions) -> anyhow::Result<()> {
             let data = data_root::open(&place.data, &place.config.data)?;
             data_root::probe(&data).await?;
             let catalog = open_store(&place, &data).await?;
-            crawler_backup::restore(&archive, &catalog, &data, &show).await?
+            let restored = crawler_backup::restore(&archive, &catalog, &data, &show);
+            ("restored", restored.await?)
         }
     };
     spinner.finish_and_clear();
-    backup::print_manifest(&manifest)
+    backup::print_done(done, &manifest)
 }
 
 /// Refuses to take a backup of a folder that is not there: opening it would make it.

@@ -209,7 +209,7 @@ fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyho
             Some(folder) if folder.exists() => access.write.push(folder.to_owned()),
             Some(folder) => {
                 let (sink, folder) = (&sink.name, folder.display());
-                tracing::warn!(%sink, %folder, "the folder of a sink is not there; this process will not write to it");
+                tracing::warn!(%sink, %folder, "the folder of a sink is not there; make it, and start this process again: if it is confined, it may not write to a folder that comes later");
             }
             None => {}
         }

@@ -24,7 +24,19 @@ pub(super) async fn run(options: SinkOptions) -> anyhow::Result<()> {
     }
 }
 
+/// Refuses a sink whose folder is not there.
+pub(super) fn check_folder(config: &SinkConfig) -> Result<(), Failure> {
+    let Some(folder) = config.place.folder().filter(|folder| !folder.is_dir()) else {
+        return Ok(());
+    };
+    let (name, folder) = (&config.name, folder.display());
+    let what = format!("sink {name} takes no items: {folder} does not exist or is not a folder");
+    let hint = "make it for the user of the worker; a crawl does not, because it may be a disk that is not mounted";
+    Err(Failure::new(what, hint))
+}
+
 async fn check(config: &SinkConfig, file: &FileConfig, is_json: bool) -> anyhow::Result<()> {
+    check_folder(config)?;
     let declared = sinks::declared_sink(config, file)?;
     let name = &config.name;
     let checked = tokio::time::timeout(DEADLINE, declared.check()).await;

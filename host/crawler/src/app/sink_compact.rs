@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 
-use super::sinks;
+use super::{sink_check, sinks};
 use crate::cli::sink::compact;
 use crate::cli::{Failure, progress};
 use crate::config::{SinkConfig, SinkPlace};
@@ -22,6 +22,7 @@ pub(super) async fn run(
         let hint = "only a sink in a bucket, or in a folder with format or partition, is compacted";
         return Err(Failure::new(what, hint).into());
     };
+    sink_check::check_folder(config)?;
     let unusable = || format!("sink {name} cannot be compacted");
     let sinks = sinks::partitioned(files).with_context(unusable)?;
     let spinner = progress::spinner();

@@ -84,7 +84,7 @@ pub(super) async fn run(command: ArchiveCommand) -> anyhow::Result<()> {
 }
 
 fn check_all(args: &CheckArgs) -> anyhow::Result<()> {
-    let files = found(&args.paths)?;
+    let files = named_archives(&args.paths)?;
     let (mut rows, mut faults) = (Vec::new(), Vec::new());
     let (mut n_faults, mut n_files) = (0, 0);
     for file in files {
@@ -167,7 +167,7 @@ fn pack_error(error: ArchiveError) -> anyhow::Error {
 }
 
 /// Returns the archives that these paths name. There has to be one.
-fn found(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub fn named_archives(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let files = crawler_archive::files(paths)?;
     if files.is_empty() {
         let hint = "name files that end in .warc, .warc.gz or .wacz, or a folder with some";

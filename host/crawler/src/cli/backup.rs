@@ -79,9 +79,10 @@ impl RestoreArgs {
     }
 }
 
-/// Prints what a backup has.
-pub fn print_manifest(manifest: &Manifest) -> anyhow::Result<()> {
-    Ok(table::print_line(&described(manifest))?)
+/// Prints what was done with a backup, and what it has.
+pub fn print_done(done: &str, manifest: &Manifest) -> anyhow::Result<()> {
+    let described = described(manifest);
+    Ok(table::print_line(&format!("{done}: {described}"))?)
 }
 
 fn described(manifest: &Manifest) -> String {

@@ -73,6 +73,10 @@ impl<'a> Block<'a> {
             status => format!("{status}: {n}"),
         });
         add(&mut rows, "statuses", [joined(statuses)]);
+        if counts.held > 0 {
+            let held = format!("{}; `crawler quarantine list NAME` tells why", counts.held);
+            add(&mut rows, "held items", [held]);
+        }
         if counts.kept_bytes > 0 {
             add(&mut rows, "kept files", [table::size(counts.kept_bytes)]);
         }

@@ -13,6 +13,7 @@ use super::table::{self, Growing};
 use super::waiting::Waiting;
 use crawler_api::client::{Client, ClientError};
 use crawler_model::crawl::UnixMillis;
+use crawler_model::event::EventKind;
 use crawler_model::id::{NodeId, ResourceName};
 
 const HEAD: [&str; 6] = ["TIME", "EVENT", "RUN", "WORKER", "BY", "DETAILS"];
@@ -78,9 +79,13 @@ pub(super) async fn print(
     subject: Subject,
     args: ReadingArgs,
 ) -> anyhow::Result<()> {
+    // Which events are to come is not known.
+    let kinds = EventKind::ALL.iter().filter(|_| args.follow);
+    let longest = kinds.map(|kind| kind.as_str().len()).max();
+    let longest = longest.unwrap_or_default();
     let rows = match subject {
-        Subject::Resource(_) => Rows::Resource(Growing::new(HEAD)),
-        Subject::Nodes(_) => Rows::Nodes(Growing::new(NODE_HEAD)),
+        Subject::Resource(_) => Rows::Resource(Growing::new(HEAD).with_room(1, longest)),
+        Subject::Nodes(_) => Rows::Nodes(Growing::new(NODE_HEAD).with_room(2, longest)),
     };
     let mut printed = Printed {
         is_json: args.output.format == Format::Json,

@@ -1,6 +1,6 @@
 //! `crawler resource …`: named crawls.
 
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Subcommand};
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 
@@ -36,6 +36,7 @@ pub(super) enum ResourceCommand {
     Add(Box<SpecArgs>),
     /// Change the settings of a crawl while it runs; what is not named stays
     #[command(
+        mut_args(without_default),
         after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update books --plugin books@1.2.0\n  crawler resource update heavy --selector gpu= --apart ''\n\nMost changes hold for pages taken from then on; placement, rates, concurrency and the plugin's version hold at\nonce, and a shard whose worker does not fit any more moves. Params, shards and another plugin need a new run:\n`crawler resource restart`."
     )]
     Update(Box<SpecArgs>),
@@ -78,8 +79,9 @@ pub(super) enum ResourceCommand {
         after_help = "Examples:\n  crawler resource wait books --timeout 1h && crawler items books\n  crawler resource wait books --fail-on dead=1%,empty=price"
     )]
     Wait(wait::WaitArgs),
-    /// Begin a new run, whatever the present one has come to; items of earlier runs stay
+    /// Begin a new run, whatever the present one has come to; items of earlier runs stay, and so does what is not named
     #[command(
+        mut_args(without_default),
         after_help = "What is over, failed or under way begins again from its root requests, with the changes that are\nnamed. A restart of the server needs none of this: it goes on in the same run.\n\nExamples:\n  crawler resource restart books && crawler items books --follow\n  crawler resource restart books --shards 4 --param start=https://books.example/new"
     )]
     Restart(Box<SpecArgs>),
@@ -136,6 +138,15 @@ pub(super) enum ResourceCommand {
         #[arg(long)]
         follow: bool,
     },
+}
+
+/// Removes the default from the help of an option: of a resource that is there, what is not named stays.
+fn without_default(arg: Arg) -> Arg {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    match help.rfind(" [default: ") {
+        Some(end) => arg.help(help[..end].to_owned()),
+        None => arg,
+    }
 }
 
 #[derive(Debug, Args)]
@@ -237,8 +248,14 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
 /// Begins a new run of a resource. Returns what was done, in words.
 pub(super) async fn restart(client: &Client, request: SpecRequest) -> Result<String, ClientError> {
     let name = request.name.clone();
-    let run = client.restart_resource(request).await?.run;
-    Ok(format!("resource {name} restarted; run {run}"))
+    let resource = client.restart_resource(request).await?;
+    let done = format!("resource {name} restarted; run {}", resource.run);
+    Ok(match resource.phase.as_str() {
+        "Paused" => {
+            format!("{done} begins when it is resumed: `crawler resource resume {name}`")
+        }
+        _ => done,
+    })
 }
 
 /// Pauses a resource. Returns what was done, in words.

@@ -64,6 +64,12 @@ impl<const N: usize> Growing<N> {
         }
     }
 
+    /// Gives a column room for its longest cell, which may come late.
+    pub(super) fn with_room(mut self, column: usize, width: usize) -> Self {
+        self.widths[column] = width;
+        self
+    }
+
     /// Prints further rows, the first time under the head.
     pub(super) fn print(&mut self, rows: &[[String; N]]) -> io::Result<()> {
         print_text(self.text(rows).as_bytes())

@@ -53,7 +53,12 @@ pub fn check_roots(counts: &Counts) -> Result<(), Unmet> {
     let (what, hint) = match (ends.is_empty(), refused.is_empty()) {
         (false, _) => (
             format!("no root request gave a page: {}", ends.join(", ")),
-            "look at the address that the crawl starts from",
+            match counts.dead_by_reason.contains_key("not-in-archive") {
+                true => {
+                    "start from an address that the archive has an answer of, with the params of its crawl"
+                }
+                false => "look at the address that the crawl starts from",
+            },
         ),
         (true, false) => (
             format!(
@@ -91,6 +96,9 @@ mod tests {
         counts.end_dead("timeout");
         let unmet = check_roots(&counts).unwrap_err();
         assert_eq!(unmet.what, "no root request gave a page: gone 1, timeout 1");
+        assert!(!unmet.hint.contains("archive"));
+        counts.end_dead("not-in-archive");
+        assert!(check_roots(&counts).unwrap_err().hint.contains("archive"));
         counts.end_done(Done::Parsed);
         assert_eq!(check_roots(&counts), Ok(()));
     }

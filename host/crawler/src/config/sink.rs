@@ -8,7 +8,6 @@ use serde::Deserialize;
 use url::Url;
 
 use super::fetch::values::some_bytes;
-use crawler_data::DataPlace;
 use crawler_model::settings::SinkName;
 use crawler_sink::feed::Feed;
 use crawler_sink::lines::LineSettings;
@@ -17,12 +16,14 @@ use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError}
 mod database;
 mod files;
 mod keys;
+mod place;
 mod post;
 mod stream;
 
 pub use database::DatabaseConfig;
 pub use files::FilesConfig;
 use keys::Kind;
+pub(super) use place::check_place;
 pub use post::PostConfig;
 pub use stream::StreamConfig;
 
@@ -119,15 +120,6 @@ impl SinkPlace {
         match self {
             SinkPlace::Folder { folder, .. } => Some(folder),
             SinkPlace::Files(files) => files.folder(),
-            SinkPlace::Database(_) | SinkPlace::Stream(_) | SinkPlace::Post(_) => None,
-        }
-    }
-
-    /// Returns the folder or bucket that is for the files of this sink alone.
-    fn own_place(&self) -> Option<DataPlace> {
-        match self {
-            SinkPlace::Folder { folder, .. } => Some(DataPlace::Folder(folder.clone())),
-            SinkPlace::Files(files) => Some(files.place.clone()),
             SinkPlace::Database(_) | SinkPlace::Stream(_) | SinkPlace::Post(_) => None,
         }
     }
@@ -285,51 +277,6 @@ fn misnamed(name: &str) -> String {
     format!("[sink.{shown}]: a name of a sink has 1 to {max} characters of a-z, 0-9, -, _ and .")
 }
 
-/// Refuses a sink with the folder or the tables of another one: neither would know which files and rows are its own. A
-/// database learns the templates of others in the same place, because different templates may give one table.
-pub(super) fn check_place(
-    others: &[SinkConfig],
-    mut sink: SinkConfig,
-) -> Result<SinkConfig, String> {
-    let name = &sink.name;
-    for other in others {
-        if let Some(place) = sink.place.own_place()
-            && other.place.own_place().as_ref() == Some(&place)
-        {
-            let what = match place {
-                DataPlace::Folder(_) => "folder",
-                DataPlace::Bucket(_) => "prefix",
-            };
-            return Err(format!(
-                "sink {name}: its {what} is that of sink {}; each needs one of its own",
-                other.name
-            ));
-        }
-        if let (SinkPlace::Database(database), SinkPlace::Database(own)) =
-            (&other.place, &sink.place)
-            && database.has_tables_of(own)
-        {
-            return Err(format!(
-                "sink {name}: its tables are those of sink {}; give it another template with table",
-                other.name
-            ));
-        }
-    }
-    if let SinkPlace::Database(own) = &mut sink.place {
-        let mut templates = BTreeMap::new();
-        for other in others {
-            if let SinkPlace::Database(database) = &other.place
-                && database.is_same(own)
-            {
-                let template = database.settings.table.clone();
-                templates.insert(other.name.to_string(), template);
-            }
-        }
-        own.settings.others = templates;
-    }
-    Ok(sink)
-}
-
 fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionError> {
     let only = only.iter().map(|text| text.parse());
     let only: Vec<Condition> = only.collect::<Result<_, SelectionError>>()?;
@@ -340,7 +287,8 @@ fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionE
 
 /// Parses the destination of a sink. Its URL is not quoted, because it may hold a secret.
 fn place(table: SinkTable, folder: &Path) -> Result<SinkPlace, String> {
-    let url = Url::parse(&table.url).map_err(|error| format!("its url is no URL: {error}"))?;
+    let url = Url::parse(&table.url)
+        .map_err(|error| format!("its url is no URL: {error}; that of a folder is file:///PATH"))?;
     let kind = Kind::of(url.scheme())?;
     keys::check(&table, kind)?;
     Ok(match kind {
@@ -391,7 +339,6 @@ fn max_file_bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_sql_sink::TableTemplate;
 
     pub(super) fn parse(name: &str, toml: &str) -> Result<SinkConfig, String> {
         let table = toml::from_str::<SinkTable>(toml);
@@ -495,11 +442,11 @@ mod tests {
         for (text, why) in [
             (
                 "url = 'T0KEN'".to_owned(),
-                "sink out: its url is no URL: relative URL without a base",
+                "sink out: its url is no URL: relative URL without a base; that of a folder is file:///PATH",
             ),
             (
                 "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
-                "sink out: its url begins with file:///, s3://, sqlite:, postgres://, mysql://, nats:// or https://, not with ftp:",
+                "sink out: its url begins with file:///, s3://, gs://, az://, sqlite:, postgres://, mysql://, nats://, tls:// or https://, not with ftp:",
             ),
             (
                 "url = 'file:srv'".to_owned(),
@@ -543,68 +490,5 @@ mod tests {
         assert_eq!(error, why);
         let error = parse("out", &with("password = 'x'")).unwrap_err();
         assert!(error.contains("unknown field `password`"), "{error}");
-    }
-
-    #[test]
-    fn each_sink_needs_a_folder_of_its_own() {
-        let parse = |name: &str, url: &str| parse(name, &format!("url = '{url}'")).unwrap();
-        let others = [parse("a", "file:///srv/a"), parse("b", "file:///srv/b")];
-        check_place(&others, parse("c", "file:///srv/a/c")).unwrap();
-        let error = check_place(&others, parse("c", "file:///srv//b/")).unwrap_err();
-        let why = "sink c: its folder is that of sink b; each needs one of its own";
-        assert_eq!(error, why);
-    }
-
-    #[test]
-    fn each_sink_needs_tables_of_its_own() {
-        let postgres = "url = 'postgres://u@db.test/items";
-        let others = [
-            parse("a", &format!("{postgres}'")).unwrap(),
-            parse("b", "url = 'sqlite:items.db'\ntable = 'b_{kind}'").unwrap(),
-        ];
-        for (text, other) in [
-            (format!("{postgres}'"), Some("a")),
-            (format!("{postgres}?sslmode=require'"), Some("a")),
-            (
-                "url = 'postgresql://v@db.test:5432/items'".to_owned(),
-                Some("a"),
-            ),
-            (
-                "url = 'sqlite:///etc/items.db'\ntable = 'b_{kind}'".to_owned(),
-                Some("b"),
-            ),
-            (
-                "url = 'sqlite:///etc//./items.db'\ntable = 'b_{kind}'".to_owned(),
-                Some("b"),
-            ),
-            ("url = 'postgres://u@db.test:3306/items'".to_owned(), None),
-            (format!("{postgres}'\ntable = 'c_{{kind}}'"), None),
-            (format!("{postgres}?options[search_path]=c'"), None),
-            ("url = 'postgres://u@db.test/others'".to_owned(), None),
-            ("url = 'sqlite:items.db'".to_owned(), None),
-        ] {
-            let refused = check_place(&others, parse("c", &text).unwrap()).err();
-            let expected = other.map(|other| {
-                format!("sink c: its tables are those of sink {other}; give it another template with table")
-            });
-            assert_eq!(refused, expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_sink_learns_of_others_in_its_database() {
-        let first = parse("a", "url = 'postgres://u@db.test/items'").unwrap();
-        let others = |url: &str| {
-            let text = format!("url = '{url}'\ntable = 'books_{{kind}}'");
-            let checked = check_place(std::slice::from_ref(&first), parse("b", &text).unwrap());
-            match checked.unwrap().place {
-                SinkPlace::Database(database) => database.settings.others,
-                other => panic!("{other:?} is no database"),
-            }
-        };
-        let template: TableTemplate = "{resource}_{kind}".parse().unwrap();
-        let expected = BTreeMap::from([("a".to_owned(), template)]);
-        assert_eq!(others("postgres://v@db.test:5432/items"), expected);
-        assert!(others("postgres://u@db.test/more").is_empty());
     }
 }

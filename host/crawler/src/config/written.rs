@@ -196,6 +196,29 @@ fn of_limit(limit: LimitName, value: u64) -> Written {
     }
 }
 
+/// Returns the settings of a crawl that are not left to their defaults, each as `name=value` with a value that its option
+/// takes. An option that is given several times is there for each of its values.
+pub fn settings(spec: &ResourceSpec) -> Vec<String> {
+    let values = |setting: &Setting| {
+        let value = setting.value(&spec.crawl)?;
+        Some(match of_setting(setting, value) {
+            Written::Text(text) => vec![text],
+            Written::Texts(texts) if setting.kind == Kind::List => vec![texts.join(",")],
+            Written::Texts(texts) => texts,
+            other @ (Written::Number(_) | Written::Table(_)) => vec![other.to_string()],
+        })
+    };
+    let option = |setting: &Setting, value: String| match value.contains(' ') {
+        true => format!("{}={}", setting.name, quoted(&value)),
+        false => format!("{}={value}", setting.name),
+    };
+    let settings = SETTINGS.iter().flat_map(|setting| {
+        let values = values(setting).into_iter().flatten();
+        values.map(move |value| option(setting, value))
+    });
+    settings.collect()
+}
+
 fn of_setting(setting: &Setting, value: Value) -> Written {
     match (setting.kind, value) {
         (Kind::Bytes, Value::Number(n)) => Written::Text(format_bytes(n)),
@@ -299,6 +322,22 @@ mod tests {
         spec.placement.near = Some("shop".parse().unwrap());
         spec.placement.apart = Some("forum".parse().unwrap());
         spec
+    }
+
+    #[test]
+    fn settings_are_told_as_options_take_them() {
+        let text = "[[resource]]\nname = 'a'\nsink = ['lines', 'lake']\nchanges = 30\ndelay = '1m'\n\
+                    user-agent = ['honest', 'shop reader/2.0']\n";
+        let mut told = settings(&read(text)[0]);
+        told.sort();
+        let expected = [
+            "changes=30",
+            "delay=1m",
+            "sink=lines,lake",
+            "user-agent=\"shop reader/2.0\"",
+            "user-agent=honest",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -134,28 +134,31 @@ impl<'p> Folder<'p> {
         Ok(())
     }
 
-    /// Returns the files that are small and old enough, in the order of their names.
-    fn candidates(&self, known: &Known, work: &Work<'_>) -> Vec<Candidate> {
+    /// Returns the files that are small and old enough, in the order of their names. Others that are small are counted.
+    fn candidates(&self, known: &Known, work: &mut Work<'_>) -> Vec<Candidate> {
         let settings = work.settings;
         let min_age = u64::try_from(settings.min_age.as_millis()).unwrap_or(u64::MAX);
-        let files = self.files.iter().filter(|(name, (file, found))| {
-            let written = u64::try_from(found.last_modified.timestamp_millis()).unwrap_or(0);
+        let small = self.files.iter().filter(|(name, (file, found))| {
             let counts = match file.origin {
                 Origin::Write => true,
                 Origin::Compaction(_) => known.kept.contains(*name),
             };
-            counts
-                && !known.lost.contains(*name)
-                && found.size < settings.target_bytes / 2
-                && written.saturating_add(min_age) <= work.now
+            counts && !known.lost.contains(*name) && found.size < settings.target_bytes / 2
         });
-        let candidates = files.map(|(name, (file, found))| Candidate {
+        let (old, young): (Vec<_>, Vec<_>) = small.partition(|(_, (_, found))| {
+            let written = u64::try_from(found.last_modified.timestamp_millis()).unwrap_or(0);
+            written.saturating_add(min_age) <= work.now
+        });
+        let candidates = old.into_iter().map(|(name, (file, found))| Candidate {
             file: *file,
             name: name.clone(),
             n_bytes: found.size,
         });
         let mut candidates: Vec<Candidate> = candidates.collect();
+        let n_old = candidates.len();
         without_few(settings, &mut candidates);
+        work.done.n_young += young.len() as u64;
+        work.done.n_few += (n_old - candidates.len()) as u64;
         candidates
     }
 

@@ -86,6 +86,11 @@ pub(crate) async fn compact(objects: Arc<dyn ObjectStore>) -> Result<Compacted, 
     compact_with(objects, &settings(), LATER).await.0
 }
 
+/// Returns the numbers of files that were compacted, were too young, and were too few.
+fn numbers(compacted: &Compacted) -> (u64, u64, u64) {
+    (compacted.n_inputs, compacted.n_young, compacted.n_few)
+}
+
 /// Returns the paths of files that readers see.
 async fn seen(objects: &InMemory) -> Vec<ObjectPath> {
     let all: Vec<ObjectMeta> = objects.list(None).try_collect().await.unwrap();
@@ -280,9 +285,15 @@ async fn files_of_others_and_new_ones_are_left_alone() {
     let hidden = format!("_tmp/x/{}", name(0, Format::Lines));
     put(&*objects, &hidden, Vec::new()).await;
     let (compacted, _) = compact_with(objects.clone(), &settings(), 1_000).await;
-    assert_eq!(compacted.unwrap().n_inputs, 0, "they are too new");
+    assert_eq!(numbers(&compacted.unwrap()), (0, 3, 0), "they are too new");
+    let many = CompactSettings {
+        min_files: 4,
+        ..settings()
+    };
+    let (compacted, _) = compact_with(objects.clone(), &many, LATER).await;
+    assert_eq!(numbers(&compacted.unwrap()), (0, 0, 3), "they are too few");
     let (compacted, told) = compact_with(objects.clone(), &settings(), LATER).await;
-    assert_eq!(compacted.unwrap().n_inputs, 3);
+    assert_eq!(numbers(&compacted.unwrap()), (3, 0, 0));
     assert_eq!(told, [format!("made of 3 in {FOLDER}")]);
     for path in foreign.into_iter().chain([hidden.as_str()]) {
         objects
@@ -522,7 +533,7 @@ fn a_number_out_of_its_range_is_named() {
                 target_bytes: 1,
                 ..default
             },
-            "--target is 1; it goes from 1MiB to 1GiB",
+            "--target is 1B; it goes from 1MiB to 1GiB",
         ),
         (
             CompactSettings {
@@ -536,7 +547,7 @@ fn a_number_out_of_its_range_is_named() {
                 min_age: Duration::from_secs(31 * 86_400),
                 ..default
             },
-            "--min-age is 1month 13h 26m 24s; it goes from 0s to 30days",
+            "--min-age is 31days; it goes from 0s to 30days",
         ),
     ] {
         assert_eq!(settings.check().unwrap_err().to_string(), why);

@@ -15,7 +15,7 @@ use crate::{Commit, FrontierError, OpenOptions, keys, records};
 use crawler_model::changes::{
     Change, Difference, ItemChange, ItemDigest, ItemIdentity, ItemName, OLD_MAX,
 };
-use crawler_model::crawl::Counts;
+use crawler_model::crawl::{Counts, ItemRecord};
 use crawler_model::id::Run;
 
 impl Inner {
@@ -66,20 +66,43 @@ impl Inner {
         in_batch: &LatestItems,
     ) -> Result<Option<Compared>, FrontierError> {
         let items = &commit.result.items;
-        let comparison = {
+        if items.is_empty() {
+            return Ok(None);
+        }
+        let keys = {
             let state = self.state();
             let comparison = state.comparison.as_ref();
-            comparison.map(|comparison| (comparison.record.generation, comparison.keys.clone()))
+            comparison.map(|comparison| comparison.keys.clone())
         };
-        let Some((generation, keys)) = comparison.filter(|_| !items.is_empty()) else {
+        let Some(keys) = keys else {
             return Ok(None);
         };
-        let mut compared = Compared::default();
         // Which of the requests that lead to one page gets its items is chance; where they led is not.
         let led_to = commit.result.final_url.as_ref();
         let page = led_to.unwrap_or(&commit.claim.request);
-        let identities = keys.identities(page, items);
-        for (place, (identity, item)) in identities.into_iter().zip(items).enumerate() {
+        let identities = keys.identities(page, items).into_iter();
+        let placed = identities.zip(items).enumerate();
+        let placed = placed.map(|(place, (identity, item))| (place, identity, item));
+        self.compare_all(placed.collect(), in_batch).await
+    }
+
+    /// Compares items with those that are known: by earlier pages of the batch, or stored. Each has its place, which is that
+    /// of its change. Returns `None` if there is nothing to compare.
+    pub(super) async fn compare_all(
+        &self,
+        items: Vec<(usize, ItemIdentity, &ItemRecord)>,
+        in_batch: &LatestItems,
+    ) -> Result<Option<Compared>, FrontierError> {
+        let generation = {
+            let state = self.state();
+            let comparison = state.comparison.as_ref();
+            comparison.map(|comparison| comparison.record.generation)
+        };
+        let Some(generation) = generation.filter(|_| !items.is_empty()) else {
+            return Ok(None);
+        };
+        let mut compared = Compared::default();
+        for (place, identity, item) in items {
             let name = identity.name();
             let known = compared.latest.get(&name).or_else(|| in_batch.get(&name));
             let known = match known {

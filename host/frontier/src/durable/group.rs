@@ -134,7 +134,7 @@ impl Inner {
 
     async fn add(&self, group: &mut Group<'_>, mut commit: Commit, mut links: Links) -> Answer {
         let claim = &commit.claim;
-        let (fingerprint, visit) = (claim.fingerprint, claim.visit);
+        let (fingerprint, visit, entry) = (claim.fingerprint, claim.visit, claim.entry);
         let (host, has_reloads) = {
             let mut state = self.state();
             let has_reloads = state.head.has_reloads;
@@ -154,10 +154,15 @@ impl Inner {
             // Another page was redirected there meanwhile, and its items are stored.
             commit.result.ended = Ended::Done(Done::Duplicate);
             commit.result.items.clear();
+            commit.result.watched.clear();
             commit.result.observed.kinds.clear();
             links = Links::default();
         }
         let compared = self.compare(&commit, &group.latest_items).await?;
+        let watched = std::mem::take(&mut commit.result.watched);
+        let led_to = commit.result.final_url.as_ref();
+        let page = led_to.unwrap_or(&commit.claim.request);
+        let watched = self.identities(page, watched);
         let earlier_death = match (&commit.result.ended, has_reloads) {
             (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
             _ => None,
@@ -194,6 +199,7 @@ impl Inner {
             self.plugin,
             &mut group.batch,
         )?;
+        state.keep_back(entry, watched, self.plugin, &mut group.batch);
         if let Some(mut compared) = compared {
             state.note_changes(&mut compared, &mut group.batch);
             let items = compared.latest.values();

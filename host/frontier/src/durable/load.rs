@@ -115,6 +115,7 @@ impl Inner {
             self.take_hosts_over(&mut state, options).await;
         }
         self.load_outbox(&mut state).await?;
+        self.load_quarantine(&mut state, options, last_run).await?;
         self.load_peers(&mut state).await?;
         let poisoned = self.load_suspects(&mut state).await?;
         *self.state() = state;

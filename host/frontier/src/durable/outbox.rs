@@ -116,6 +116,9 @@ impl Inner {
             }
             batch.put(keys::HEAD, state.head.encode_to_vec());
             state.put_comparison(&mut batch);
+            if std::mem::take(&mut state.quarantined.has_new_profiles) {
+                state.quarantined.put_profiles(self.run, &mut batch);
+            }
         }
         self.write(&guard, batch, 0).await?;
         drop(guard);

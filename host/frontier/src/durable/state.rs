@@ -25,6 +25,7 @@ mod durability;
 mod host_update;
 mod outbox;
 mod peers;
+mod quarantine;
 mod statistics;
 
 pub(super) use changes::{Compared, Comparison, Latest, LatestItems};
@@ -33,6 +34,8 @@ use outbox::Outbox;
 pub(super) use outbox::WINDOW;
 pub(super) use peers::LinkQueue;
 use peers::PeerLinks;
+use quarantine::Quarantined;
+pub(super) use quarantine::{WaitingItem, stored_profile};
 pub(super) use statistics::StatisticsRecord;
 
 /// Maximum number of URLs of one lane in memory, if few lanes share the memory.
@@ -121,6 +124,8 @@ pub(super) struct State {
     /// Permit of a page that was tried alone and whose end is in the batch in the making.
     pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
+    /// Items that are not in the outbox.
+    pub(super) quarantined: Quarantined,
     /// Comparison of the items with those of earlier runs, if they are compared.
     pub(super) comparison: Option<Comparison>,
     pub(super) peers: PeerLinks,
@@ -160,6 +165,7 @@ impl State {
             root_is_suspect: false,
             left_alone: None,
             outbox: Outbox::new(settings),
+            quarantined: Quarantined::default(),
             comparison: None,
             peers: PeerLinks::new(settings.max_links),
             patterns: HashMap::new(),

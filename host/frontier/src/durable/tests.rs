@@ -25,6 +25,7 @@ mod hosts;
 mod memory;
 mod moved;
 mod peers;
+mod quarantine;
 mod refused;
 mod reopening;
 mod runs;
@@ -145,6 +146,13 @@ openings! {
     each_sink_has_a_position_of_its_own
     a_sink_that_is_added_gets_the_items_from_then_on
     a_sink_that_is_gone_holds_nothing_back
+    items_that_wait_reach_no_sink_until_they_pass
+    held_items_reach_a_sink_only_once_they_are_released
+    a_decision_leaves_what_was_held_since
+    a_run_with_nothing_left_is_what_the_next_is_judged_by
+    held_items_wait_for_a_decision_over_runs
+    a_run_remembers_that_items_of_it_were_dropped
+    items_of_an_earlier_run_are_dropped_without_a_trace
 }
 
 /// An earlier program knows one sink. It opens a frontier that never had another, and refuses any other.

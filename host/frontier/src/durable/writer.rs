@@ -230,6 +230,10 @@ impl Inner {
             (keys::ready_of(self.run), "a URL is ready"),
             (Bytes::from_static(keys::OUTBOX), "an item is undelivered"),
             (
+                Bytes::from_static(keys::WAITING),
+                "an item waits for a verdict",
+            ),
+            (
                 keys::links_of(self.run),
                 "a link for another shard is undelivered",
             ),

@@ -143,11 +143,12 @@ impl State {
         counts.note_attempt(now, commit.answered_at);
         counts.bytes += commit.result.bytes;
         counts.kept_bytes += commit.result.kept_bytes;
-        counts.items += commit.result.items.len() as u64;
+        counts.items += (commit.result.items.len() + commit.result.watched.len()) as u64;
         for (reason, n) in commit.result.refused {
             counts.refuse(reason, n);
         }
         self.outbox.push(commit.result.items);
+        self.outbox.push(commit.result.watched);
         if let Some(final_url) = commit.result.final_url {
             let final_url = final_url.fingerprint();
             let depth = commit.claim.depth;

@@ -5,13 +5,16 @@ use async_trait::async_trait;
 use super::{MemoryFrontier, fingerprinted};
 use crate::{
     FrontierError, ItemOutbox, LinkBatch, LinkBounds, LinkExchange, LinkPolicy, OutboxBatch,
-    Undelivered,
+    Quarantine, Undelivered,
 };
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
 use crawler_model::settings::{SinkName, SinkNames};
+
+/// Nothing is judged: this frontier has no earlier run.
+impl Quarantine for MemoryFrontier {}
 
 #[async_trait]
 impl ItemOutbox for MemoryFrontier {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 use slatedb::DbIterator;
 
+use super::FrontierReader;
 use crate::FrontierError;
 use crate::durable::{decode, failed};
 use crawler_model::resource::ShardId;
@@ -12,6 +13,13 @@ use crawler_model::resource::ShardId;
 pub(super) struct Records {
     pub(super) shard: ShardId,
     pub(super) entries: DbIterator,
+}
+
+impl FrontierReader {
+    pub(super) fn damaged(&self, why: String) -> FrontierError {
+        let shard = self.shard;
+        FrontierError::Damaged { shard, why }
+    }
 }
 
 impl Records {

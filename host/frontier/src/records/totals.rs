@@ -43,6 +43,8 @@ pub(crate) struct Totals {
     pub(crate) ended_at: u64,
     #[prost(uint64, tag = "14")]
     pub(crate) kept_bytes: u64,
+    #[prost(uint64, tag = "15")]
+    pub(crate) held: u64,
 }
 
 impl From<&Counts> for Totals {
@@ -60,6 +62,7 @@ impl From<&Counts> for Totals {
             dead: counts.dead,
             retries: counts.retries,
             items: counts.items,
+            held: counts.held,
             bytes: counts.bytes,
             kept_bytes: counts.kept_bytes,
             due: counts.due,
@@ -83,6 +86,7 @@ impl From<Totals> for Counts {
             dead: totals.dead,
             retries: totals.retries,
             items: totals.items,
+            held: totals.held,
             bytes: totals.bytes,
             kept_bytes: totals.kept_bytes,
             due: totals.due,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use url::Url;
 
 use super::Marks;
+use super::quarantine::Quarantined;
 use crate::log::Lines;
 use crate::memory::peers::PeerLinks;
 use crate::monotonic_time::MonotonicTime;
@@ -18,7 +19,7 @@ use crawler_model::frontier::KeptCookies;
 use crawler_model::id::{Run, Shard};
 use crawler_model::links::Division;
 use crawler_model::pattern::{PatternKey, path_pattern};
-use crawler_model::resource::{Redrive, ShardId};
+use crawler_model::resource::ShardId;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use crawler_model::settings::SinkName;
 use crawler_model::statistics::Statistics;
@@ -65,6 +66,8 @@ pub struct Plain {
     next_entry: u64,
     pub outbox: VecDeque<ItemRecord>,
     pub(super) outbox_first: u64,
+    /// Items that are not in the outbox.
+    pub(super) quarantined: Quarantined,
     /// Number of the first item that each sink does not have.
     pub(super) positions: BTreeMap<SinkName, u64>,
     /// Sinks that the last opening has removed, with the number of items that waited for each.
@@ -92,6 +95,7 @@ impl Plain {
     /// Begins another opening, and another run if that is a later one.
     pub(super) fn open(&mut self, options: &OpenOptions) {
         self.set_sinks(&options.sinks);
+        self.open_quarantine(options);
         let has_moved = |division: Division| self.run < division.first_run;
         let is_divided_anew = options.division.is_some_and(has_moved);
         if options.run > self.run {
@@ -103,6 +107,7 @@ impl Plain {
                 next_entry: before.next_entry,
                 outbox: before.outbox,
                 outbox_first: before.outbox_first,
+                quarantined: before.quarantined,
                 positions: before.positions,
                 dropped: before.dropped,
                 marks: before.marks,
@@ -216,6 +221,7 @@ impl Plain {
             self.counts.refuse(reason, n);
         }
         self.outbox.extend(commit.result.items);
+        self.keep_back(commit.claim.entry, commit.result.watched);
         if let Some(request) = commit.result.final_url {
             let depth = commit.claim.depth;
             let seen = Seen { depth, visit: 0 };
@@ -368,31 +374,11 @@ impl Plain {
         has_room
     }
 
-    /// Makes dead letters due again and returns their number.
-    pub(super) fn redrive(&mut self, order: &Redrive) -> u64 {
-        let (mut n, now) = (0, self.time.latest());
-        for known in self.urls.values_mut() {
-            let Stage::Dead(reason) = &known.stage else {
-                continue;
-            };
-            if !order.wants(reason) {
-                continue;
-            }
-            self.counts.forget_death(reason);
-            self.statistics.forget_example(reason);
-            (known.stage, known.attempt, known.due) = (Stage::Due, 1, now);
-            if let Some(health) = self.health_by_host.get_mut(&known.request.host()) {
-                health.clear_failures();
-            }
-            n += 1;
-        }
-        n
-    }
-
     pub(super) fn counts(&self) -> Counts {
         let due = self.urls.values().filter(|known| known.stage == Stage::Due);
         Counts {
             due: due.count() as u64,
+            held: self.n_held(),
             ..self.counts.clone()
         }
     }

@@ -88,12 +88,26 @@ passes! { two() =>
     each_sink_has_a_position_of_its_own
     a_sink_that_is_added_gets_the_items_from_then_on
     a_sink_that_is_gone_holds_nothing_back
+    items_that_wait_reach_no_sink_until_they_pass
+    held_items_reach_a_sink_only_once_they_are_released
+    a_decision_leaves_what_was_held_since
+    a_run_with_nothing_left_is_what_the_next_is_judged_by
+    held_items_wait_for_a_decision_over_runs
+    a_run_remembers_that_items_of_it_were_dropped
+    items_of_an_earlier_run_are_dropped_without_a_trace
 }
 
 #[tokio::test(start_paused = true)]
 async fn sinks_have_the_same_items_after_any_history() {
     for seed in 0..50 {
         suite::sinks_have_the_same_items_after_any_history(two(), seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_is_in_one_place_after_any_history() {
+    for seed in 0..50 {
+        suite::an_item_is_in_one_place_after_any_history(two(), seed).await;
     }
 }
 

@@ -74,7 +74,7 @@ impl ResourceQuery {
 }
 
 /// Crawls as their workers report them, by shard.
-type Live = BTreeMap<ShardId, CrawlStatus>;
+pub(super) type Live = BTreeMap<ShardId, CrawlStatus>;
 
 /// Answers of workers during one call.
 #[derive(Debug, Default)]
@@ -219,6 +219,14 @@ impl Control {
         stream::iter(reads).buffered(READS).try_collect().await
     }
 
+    /// Returns the numbers that the owners of a resource's shards have at this moment.
+    pub(super) async fn live_of(&self, resource: &Resource) -> Result<Live, ControlError> {
+        let shards = self.whole_shards(resource).await?;
+        let candidates = self.candidates().await?;
+        let owners = owners(shards.values(), &candidates);
+        Ok(self.live(owners, Some(&resource.spec.name)).await)
+    }
+
     /// Asks the owners for their numbers. An owner that does not answer is left out, and the stored numbers are
     /// used instead.
     async fn live(&self, owners: BTreeMap<String, Node>, name: Option<&ResourceName>) -> Live {
@@ -269,6 +277,20 @@ fn owners<'a>(
         owner.or_insert_with(|| node.clone());
     }
     owners
+}
+
+/// Puts the numbers of the owners in the place of the stored ones.
+pub(super) fn count_live(shards: &mut BTreeMap<ShardId, Versioned<ShardRecord>>, live: &Live) {
+    for (id, shard) in shards {
+        let record = &mut shard.value;
+        if let Some(crawl) = live.get(id)
+            && crawl.epoch == record.epoch
+            && running_owner(record).is_some()
+            && let Some(counts) = &crawl.counts
+        {
+            record.counts = counts.clone();
+        }
+    }
 }
 
 /// Returns the owner of a shard that is being crawled.

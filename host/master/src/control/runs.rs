@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::MutexGuard;
 
+use super::reads::count_live;
 use super::resources::Pinning;
 use super::{Asked, Control, MAX_TRIES};
 use crate::{ControlError, ResourceView};
@@ -98,6 +99,9 @@ impl Control {
             true => present.value.resharded_at,
             false => run,
         };
+        // Stored are the numbers from when a shard was given back last. Workers are asked before the lock is taken, for which
+        // others wait.
+        let live = self.live_of(&present.value).await?;
         let Pinning {
             pinned,
             guard,
@@ -115,7 +119,9 @@ impl Control {
             ..present.value.clone()
         };
         let shards = self.whole_shards(&present.value).await?;
-        let mut history = self.history_with(&present.value, &shards).await?;
+        let mut counted = shards.clone();
+        count_live(&mut counted, &live);
+        let mut history = self.history_with(&present.value, &counted).await?;
         history.begin(&resource);
         let ended = history.runs.last();
         let stopped = ended.filter(|ended| ended.outcome == RunOutcome::Stopped);
@@ -136,9 +142,17 @@ impl Control {
         // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
         // stay there.
         let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
-        let mut goes = shards.iter().filter(|(id, _)| goes(id));
-        if let Some((id, _)) = goes.find(|(_, shard)| !is_empty(&shard.value)) {
+        let mut going = shards.iter().filter(|(id, _)| goes(id));
+        if let Some((id, _)) = going.find(|(_, shard)| !is_empty(&shard.value)) {
             return Err(ControlError::ShardBusy {
+                name: name.clone(),
+                shard: id.shard,
+                shards: present.value.spec.placement.shards,
+            });
+        }
+        let mut going = shards.iter().filter(|(id, _)| goes(id));
+        if let Some((id, _)) = going.find(|(_, shard)| holds_items(&shard.value)) {
+            return Err(ControlError::ShardHolds {
                 name: name.clone(),
                 shard: id.shard,
                 shards: present.value.spec.placement.shards,
@@ -248,17 +262,39 @@ impl Control {
         order: &Redrive,
         (request, event): (&RequestId, Event),
     ) -> Result<bool, ControlError> {
+        let with_redrive = |_id, shard: ShardRecord| {
+            // The order joins one that no worker has carried out yet.
+            let redrive = match shard.redrive.clone() {
+                Some(earlier) => earlier.or(order.clone()),
+                None => order.clone(),
+            };
+            Some(ShardRecord {
+                redrive: Some(redrive),
+                ..shard
+            })
+        };
+        self.order(leadership, present, with_redrive, (request, event))
+            .await
+    }
+
+    /// Takes all shards from their owners, each with an order for the next one, which `with_order` adds to its record; guarded
+    /// by what was read. Returns false if another write came first, or an order has no room.
+    pub(super) async fn order(
+        &self,
+        leadership: &Leadership,
+        present: &Versioned<Resource>,
+        with_order: impl Fn(ShardId, ShardRecord) -> Option<ShardRecord>,
+        (request, event): (&RequestId, Event),
+    ) -> Result<bool, ControlError> {
         let mut txn = Txn::new();
         let shards = self.whole_shards(&present.value).await?.into_iter();
         for (id, shard) in shards.filter(|(id, _)| present.value.has_shard(*id)) {
+            let Some(record) = with_order(id, shard.value.clone()) else {
+                return Ok(false);
+            };
             let record = ShardRecord {
-                // The order joins one that no worker has carried out yet.
-                redrive: Some(match shard.value.redrive.clone() {
-                    Some(earlier) => earlier.or(order.clone()),
-                    None => order.clone(),
-                }),
                 state: ShardState::Free,
-                ..shard.value.clone()
+                ..record
             };
             txn = self.freed(txn, id, &shard, record);
         }
@@ -332,11 +368,16 @@ pub(super) fn dead_letters(
     }
 }
 
-/// True if a shard has nothing that is only in its frontier: it was never opened, or its run is over.
+/// True if a shard has nothing on its way that is only in its frontier: it was never opened, or its run is over.
 fn is_empty(shard: &ShardRecord) -> bool {
     // A shard that failed may have done so before its sink had everything.
     let is_over = matches!(shard.state, ShardState::Finished | ShardState::Idle);
     is_over || !shard.created
+}
+
+/// True if the frontier of a shard holds items until somebody decides about them, of this run or an earlier one.
+fn holds_items(shard: &ShardRecord) -> bool {
+    shard.created && (shard.counts.held > 0 || !shard.decisions.is_empty())
 }
 
 /// Returns a shard as it is before its next run. Its frontier stays, because it knows what earlier runs have

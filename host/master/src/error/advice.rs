@@ -52,7 +52,11 @@ impl ControlError {
             | ControlError::NoFrontier { .. }
             | ControlError::NotCompared { .. }
             | ControlError::NoDeadLetters { .. }
+            | ControlError::NothingHeld { .. }
+            | ControlError::HeldDecided { .. }
+            | ControlError::DecisionsWait { .. }
             | ControlError::ShardBusy { .. }
+            | ControlError::ShardHolds { .. }
             | ControlError::UnknownSchedule { .. }
             | ControlError::NeedsRestart { .. }
             | ControlError::Items(SinkError::Permanent { .. }) => Code::FailedPrecondition,
@@ -171,6 +175,12 @@ impl ControlError {
             ControlError::NotCompared { name, .. } => format!(
                 "`crawler resource update {name} --changes 30` keeps those of 30 runs, from the next run on"
             ),
+            ControlError::HeldDecided { name } | ControlError::DecisionsWait { name, .. } => format!(
+                "a worker carries them out once it has the shard: `crawler resource resume {name}` if the resource is paused"
+            ),
+            ControlError::NothingHeld { name, .. } => {
+                format!("`crawler quarantine list {name}` shows what is held")
+            }
             ControlError::NoDeadLetters { name, present, .. } if present.is_empty() => {
                 format!("`crawler frontier stats {name}` shows what became of its URLs")
             }
@@ -180,6 +190,9 @@ impl ControlError {
             }
             ControlError::ShardBusy { name, shards, .. } => format!(
                 "`crawler resource wait {name}` waits until then; or begin it with --shards {shards}"
+            ),
+            ControlError::ShardHolds { name, shards, .. } => format!(
+                "`crawler quarantine list {name}` shows them; release or drop them first, or begin the run with --shards {shards}"
             ),
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
                 "try again; the master's log and `crawler resource get` tell more".into()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::subject::SubjectTemplate;
-use crawler_sink::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_size, check_time};
 
 /// Settings of a stream of items.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl NatsSettings {
         let n_items = self.batch_items as u64;
         check_number("batch-items", n_items, 1..=10_000, ("1", "10000"))?;
         let range = 1..=64 << 20;
-        check_number("batch-bytes", self.batch_bytes, range, ("1", "64MiB"))?;
+        check_size("batch-bytes", self.batch_bytes, range, ("1", "64MiB"))?;
         let seconds = |n| Duration::from_secs(n);
         let range = Duration::ZERO..=seconds(60);
         check_time("max-wait", self.max_wait, range, ("0s", "1m"))?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crawler_sink::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_size, check_time};
 
 /// Form of the body of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl WebhookSettings {
         let n_items = self.batch_items as u64;
         check_number("batch-items", n_items, 1..=10_000, ("1", "10000"))?;
         let range = 1..=64 << 20;
-        check_number("batch-bytes", self.batch_bytes, range, ("1", "64MiB"))?;
+        check_size("batch-bytes", self.batch_bytes, range, ("1", "64MiB"))?;
         let seconds = |n| Duration::from_secs(n);
         let range = Duration::ZERO..=seconds(60);
         check_time("max-wait", self.max_wait, range, ("0s", "1m"))?;

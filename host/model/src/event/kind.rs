@@ -47,7 +47,7 @@ impl FromStr for EventClass {
     }
 }
 
-/// Kind of an event. Those from `RuleKilled` to `ArchiveBack` are of resources and known to workers only; those from
+/// Kind of an event. Those from `RuleKilled` to `ItemsHeld` are of resources and known to workers only; those from
 /// `Joined` on are of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
@@ -71,6 +71,8 @@ pub enum EventKind {
     Failed,
     /// Dead letters are tried again.
     Redriven,
+    /// Held items are released or dropped.
+    HeldDecided,
     /// A shard was assigned to a worker.
     Placed,
     /// A worker was told to give a shard back.
@@ -105,6 +107,8 @@ pub enum EventKind {
     ArchiveRefused,
     /// The archive takes pages again.
     ArchiveBack,
+    /// Items are held, because they are not like those of the last good run.
+    ItemsHeld,
     /// A process has registered as the node.
     Joined,
     /// The process of the node is gone, and had said that it would leave.
@@ -138,7 +142,7 @@ pub struct OtherWord {
 
 impl EventKind {
     /// All kinds that this version tells.
-    pub const ALL: [EventKind; 37] = [
+    pub const ALL: [EventKind; 39] = [
         EventKind::Added,
         EventKind::Updated,
         EventKind::PluginFound,
@@ -149,6 +153,7 @@ impl EventKind {
         EventKind::Finished,
         EventKind::Failed,
         EventKind::Redriven,
+        EventKind::HeldDecided,
         EventKind::Placed,
         EventKind::Moving,
         EventKind::Moved,
@@ -166,6 +171,7 @@ impl EventKind {
         EventKind::SinkBack,
         EventKind::ArchiveRefused,
         EventKind::ArchiveBack,
+        EventKind::ItemsHeld,
         EventKind::Joined,
         EventKind::Left,
         EventKind::Lost,
@@ -191,6 +197,7 @@ impl EventKind {
             EventKind::Finished => "finished",
             EventKind::Failed => "failed",
             EventKind::Redriven => "redriven",
+            EventKind::HeldDecided => "held-decided",
             EventKind::Placed => "placed",
             EventKind::Moving => "moving",
             EventKind::Moved => "moved",
@@ -208,6 +215,7 @@ impl EventKind {
             EventKind::SinkBack => "sink-back",
             EventKind::ArchiveRefused => "archive-refused",
             EventKind::ArchiveBack => "archive-back",
+            EventKind::ItemsHeld => "items-held",
             EventKind::Joined => "joined",
             EventKind::Left => "left",
             EventKind::Lost => "lost",
@@ -224,7 +232,7 @@ impl EventKind {
 
     /// True if a worker may tell such an event. A later version may have further kinds.
     pub fn is_of_worker(self) -> bool {
-        let known = EventKind::RuleKilled..=EventKind::ArchiveBack;
+        let known = EventKind::RuleKilled..=EventKind::ItemsHeld;
         known.contains(&self) || matches!(self, EventKind::Unknown(_))
     }
 
@@ -240,6 +248,7 @@ impl EventKind {
             | EventKind::Finished
             | EventKind::Failed
             | EventKind::Redriven
+            | EventKind::HeldDecided
             | EventKind::Placed
             | EventKind::Moved
             | EventKind::Unplaced => Some(EventClass::Changed),
@@ -259,6 +268,7 @@ impl EventKind {
             | EventKind::SinkBack
             | EventKind::ArchiveRefused
             | EventKind::ArchiveBack
+            | EventKind::ItemsHeld
             | EventKind::Joined
             | EventKind::Left
             | EventKind::Lost
@@ -346,12 +356,12 @@ mod tests {
     }
 
     #[test]
-    fn workers_tell_seven_kinds_and_those_of_later_versions() {
+    fn workers_tell_eight_kinds_and_those_of_later_versions() {
         let own = EventKind::ALL
             .into_iter()
             .filter(|kind| kind.is_of_worker());
-        assert_eq!(own.count(), 7);
-        assert!(EventKind::RuleKilled.is_of_worker() && EventKind::ArchiveBack.is_of_worker());
+        assert_eq!(own.count(), 8);
+        assert!(EventKind::RuleKilled.is_of_worker() && EventKind::ItemsHeld.is_of_worker());
         assert!(!EventKind::Deleted.is_of_worker() && !EventKind::Joined.is_of_worker());
         let later: EventKind = "of-a-later-version".parse().unwrap();
         assert!(later.is_of_worker());

@@ -1,5 +1,7 @@
 //! Item schemas of a plugin, and their compatibility between versions.
 
+use std::collections::BTreeSet;
+
 use crawler_schema::{JsonSchema, SchemaError};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,13 @@ impl Schema {
     pub fn key(&self) -> Option<String> {
         let schema: serde_json::Value = serde_json::from_str(&self.json_schema).ok()?;
         schema.get(KEY)?.as_str().map(str::to_owned)
+    }
+
+    /// Returns the fields that the schema lists, or `None` if it lists none: then any field may be there.
+    pub fn properties(&self) -> Option<BTreeSet<String>> {
+        let schema: serde_json::Value = serde_json::from_str(&self.json_schema).ok()?;
+        let properties = schema.get("properties")?.as_object()?;
+        Some(properties.keys().cloned().collect())
     }
 
     /// Returns why the key that the schema names can be none, or `None` if nothing is wrong. A schema that lists no

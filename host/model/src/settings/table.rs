@@ -368,6 +368,13 @@ macro_rules! crawl_settings {
                 help: "Latest runs whose changes of items are kept, at most 1000; 0: items are not compared from run to run",
                 book: "latest runs whose changes of items are kept ([Changes](../guide/changes.md)), at most 1 000; 0: items are not compared from run to run. For resources with one shard and `--unchanged parse`",
             }
+            drift: word(Sensitivity) {
+                name: "drift",
+                takes: "off|loose|normal|tight",
+                example: &["tight"],
+                applies: AtOnce,
+                help: "How different items may be from those of the last good run before they are held; off: none are, and nothing is learned",
+            }
             scope: list(HostPattern) {
                 name: "scope",
                 takes: "HOST,…",

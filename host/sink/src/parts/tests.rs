@@ -84,7 +84,7 @@ impl Bench {
 fn written(n_items: u64) -> Written {
     Written {
         n_items,
-        mark: None,
+        ..Written::default()
     }
 }
 

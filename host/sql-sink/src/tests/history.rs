@@ -134,7 +134,7 @@ async fn a_version_that_does_not_fit_ends_none() {
         told(2, 0, 20, Change::Changed, "a", "\"free\""),
         told(2, 1, 21, Change::Added, "b", "2"),
     ];
-    write(&mut sink, &items).await;
+    write_rejecting(1, &mut sink, &items).await;
     let expected = ["a|1.0|1|010Z|NULL", "b|2.0|2|021Z|NULL"];
     assert_eq!(bench.ask(VERSIONS).await, expected);
     let rejects = bench.ask("SELECT _item FROM crawler_rejects").await;

@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 use super::{Body, Content, Fields, Route, RouteDocs};
-use crate::http::{frontier, handlers, params};
+use crate::http::{frontier, handlers, params, quarantine};
 
 /// Errors of the calls that look into a frontier.
 const FRONTIER_ERRORS: [(u16, &str); 3] = [
@@ -150,6 +150,53 @@ pub(super) fn frontiers() -> Vec<Route> {
                 body: r#"`{"reason":"timeout"}`, or `{}` for all dead letters"#,
                 answer: r#"`{"dead_letters":12}`"#,
                 errors: &[(412, "there are none")],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/quarantine",
+            "ListQuarantine",
+            quarantine::list,
+            RouteDocs {
+                gives: &[Content::Message("ListQuarantineResponse")],
+                answer: r#"[held items](../guide/drift.md), an entry for each kind and host of a run: `{"holds":[…]}`; each with `id`, `run`, `kind`, `host`, `field`, `departs` (presence, type, length, number or distinct), `before`, `now`, `plugin`, `since`, `items`, `bytes`"#,
+                errors: &[(404, ""), (503, "the storage does not answer")],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/quarantine/items",
+            "ReadQuarantine",
+            quarantine::items,
+            RouteDocs {
+                query: &params::HELD_ITEMS,
+                gives: &[Content::Message("ReadQuarantineResponse")],
+                answer: r#"`{"items":[…],"next_page_token":""}`"#,
+                errors: &[
+                    (404, ""),
+                    (412, "there is no such hold"),
+                    (503, "the storage does not answer"),
+                ],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/resource/{name}/quarantine",
+            "DecideQuarantine",
+            quarantine::decide,
+            RouteDocs {
+                takes: Body::Object(Fields {
+                    message: "DecideQuarantineRequest",
+                    required: &["action"],
+                    optional: &["hold"],
+                }),
+                gives: &[Content::Message("DecideQuarantineResponse")],
+                body: r#"`{"action":"release","hold":"0.1"}`, or without `hold` for all that are held now; or `drop`"#,
+                answer: r#"`{"holds":1,"items":60}`"#,
+                errors: &[(412, "nothing is held, or there is no such hold")],
                 ..RouteDocs::default()
             },
         ),

@@ -268,7 +268,7 @@ impl Sink for Kept {
         let n_items = self.n_there.max(items.len() as u64);
         Ok(Written {
             n_items,
-            mark: None,
+            ..Written::default()
         })
     }
 

@@ -146,6 +146,8 @@ families! {
         "Writes to sinks, by result: `ok`, `retry`, `permanent` or `closed`";
     SINK_ITEMS: Worker Counter "crawler_sink_items" []
         "Items that sinks have taken";
+    SINK_REJECTED: Worker Counter "crawler_sink_rejected_items" []
+        "Items that did not fit their destination, and are kept as rejected ones with the reason";
     SINK_DURATIONS: Worker Histogram "crawler_sink_write_duration_seconds" []
         "Durations of writes to sinks";
 

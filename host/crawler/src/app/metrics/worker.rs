@@ -42,6 +42,7 @@ impl Worker {
         let sinks = self.crawls.sink_counts();
         write_counts(writer, &f::SINK_WRITES, &sinks.writes.read())?;
         writer.number(&f::SINK_ITEMS, sinks.items.read())?;
+        writer.number(&f::SINK_REJECTED, sinks.rejected.read())?;
         writer.durations(&f::SINK_DURATIONS, [(Vec::new(), sinks.durations.read())])
     }
 

@@ -258,7 +258,8 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
             }
         }
         items.extend(cluster.services.sinks.read(id));
-        // Items of a paused resource may wait for their sink.
+        // Items of a paused resource may wait for their sink, or for a verdict.
+        items.extend(kept.plain.kept_items());
         items.extend(kept.plain.outbox);
     }
     let closure = site.closure(&dead);

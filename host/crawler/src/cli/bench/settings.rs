@@ -21,13 +21,14 @@ const UNBOUNDED: [&str; 7] = [
 ];
 /// Settings that have no meaning for a benchmark: they name an entry of the config file of workers, or files of a data
 /// root, or are about earlier runs. A benchmark has none of these.
-const WITHOUT_MEANING: [&str; 8] = [
+const WITHOUT_MEANING: [&str; 9] = [
     "proxy",
     "credentials",
     "sink",
     "archive",
     "archive-size",
     "changes",
+    "drift",
     "revisit",
     "revisit-max",
 ];

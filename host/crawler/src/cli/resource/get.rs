@@ -10,6 +10,7 @@ use super::stats::{self, Found};
 use super::{list, log_line};
 use crate::cli::args::OutputArgs;
 use crate::cli::table;
+use crate::config;
 use crawler_api::client::Client;
 use crawler_api::{placement_spec, totals};
 use crawler_model::id::ResourceName;
@@ -100,6 +101,7 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         ("labels", pairs(&spec.labels)),
         ("params", pairs(&spec.params)),
         ("limits", limits.join(" ")),
+        ("settings", table::plain(&settings(resource.spec()))),
         ("placement", placement),
         (
             "run",
@@ -126,6 +128,14 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the settings that are not left to their defaults. A newer master may have values that this program does not know.
+fn settings(spec: proto::ResourceSpec) -> String {
+    match crawler_api::resource_spec(spec) {
+        Ok(spec) => config::settings(&spec).join(" "),
+        Err(error) => format!("shown by -o json only: {error}"),
+    }
 }
 
 /// Returns nanoseconds as milliseconds.
@@ -179,6 +189,23 @@ mod tests {
         run.counts.note_attempt(1_000, 5_000);
         let unread = unread.map(str::to_owned);
         serde_json::to_value(shown(&resource, Found { run, unread })).unwrap()
+    }
+
+    #[test]
+    fn settings_of_a_newer_master_leave_the_others_to_be_shown() {
+        let of = |drift: &str| {
+            settings(proto::ResourceSpec {
+                name: "books".to_owned(),
+                crawl: Some(proto::CrawlSettings {
+                    drift: Some(drift.to_owned()),
+                    ..proto::CrawlSettings::default()
+                }),
+                ..proto::ResourceSpec::default()
+            })
+        };
+        assert_eq!(of("tight"), "drift=tight");
+        let unknown = of("ask");
+        assert!(unknown.starts_with("shown by -o json only: "), "{unknown}");
     }
 
     #[test]

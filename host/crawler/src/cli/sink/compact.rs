@@ -104,6 +104,8 @@ pub fn print_summary(
         outputs: u64,
         undone: u64,
         removed: u64,
+        young: u64,
+        few: u64,
         failed: u64,
     }
     if is_json {
@@ -116,30 +118,36 @@ pub fn print_summary(
             outputs: compacted.n_outputs,
             undone: compacted.n_undone,
             removed: compacted.n_removed,
+            young: compacted.n_young,
+            few: compacted.n_few,
             failed: compacted.n_failed,
         });
     }
     Ok(table::print_line(&summary(name, compacted, is_dry))?)
 }
 
+/// Returns the sentences about what was done, and about small files that are left.
 fn summary(name: &SinkName, compacted: &Compacted, is_dry: bool) -> String {
-    let Compacted {
-        n_folders,
-        n_inputs,
-        input_bytes,
-        n_outputs,
-        ..
-    } = *compacted;
     let verb = match is_dry {
         true => "would become",
         false => "became",
     };
-    format!(
-        "sink {name}: {} of {} {verb} {n_outputs} in {}",
-        number(n_inputs, "file"),
-        size_of(input_bytes),
-        number(n_folders, "folder")
-    )
+    let mut text = format!(
+        "sink {name}: {} of {} {verb} {}; {} looked at",
+        number(compacted.n_inputs, "file"),
+        size_of(compacted.input_bytes),
+        compacted.n_outputs,
+        number(compacted.n_folders, "folder")
+    );
+    for (n, why) in [
+        (compacted.n_young, "younger than --min-age"),
+        (compacted.n_few, "fewer than --min-files in their folder"),
+    ] {
+        if n > 0 {
+            text += &format!("; {} left, {why}", number(n, "small file"));
+        }
+    }
+    text
 }
 
 /// Returns the error of a compaction in which something has failed, after that was told.
@@ -183,11 +191,24 @@ mod tests {
         };
         let name = "lake".parse().unwrap();
         let text = summary(&name, &compacted, false);
-        assert_eq!(text, "sink lake: 12 files of 4.1 kB became 1 in 3 folders");
+        assert_eq!(
+            text,
+            "sink lake: 12 files of 4.1 kB became 1; 3 folders looked at"
+        );
         let text = summary(&name, &compacted, true);
         assert_eq!(
             text,
-            "sink lake: 12 files of 4.1 kB would become 1 in 3 folders"
+            "sink lake: 12 files of 4.1 kB would become 1; 3 folders looked at"
+        );
+        let left = Compacted {
+            n_folders: 1,
+            n_young: 29,
+            n_few: 1,
+            ..Compacted::default()
+        };
+        assert_eq!(
+            summary(&name, &left, false),
+            "sink lake: 0 files of 0 B became 0; 1 folder looked at; 29 small files left, younger than --min-age; 1 small file left, fewer than --min-files in their folder"
         );
         assert_eq!(progress(&compacted), "3 folders, 12 files made into 1");
     }

@@ -345,7 +345,7 @@ mod tests {
             ),
             (
                 with("batch-bytes = '65MiB'"),
-                "batch-bytes is 68157440; it goes from 1 to 64MiB",
+                "batch-bytes is 65MiB; it goes from 1 to 64MiB",
             ),
             (
                 with("max-wait = 'soon'"),

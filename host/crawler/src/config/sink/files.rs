@@ -217,7 +217,7 @@ mod tests {
             ),
             (
                 folder("max-file = '1GiB'"),
-                "max-file is 1073741824; it goes from 64KiB to 8MiB",
+                "max-file is 1GiB; it goes from 64KiB to 8MiB",
             ),
             (
                 folder("max-wait = '2h'"),

@@ -22,7 +22,7 @@ impl Kind {
             "nats" | "tls" => Ok(Self::Stream),
             "http" | "https" => Ok(Self::Webhook),
             scheme => Err(format!(
-                "its url begins with file:///, s3://, sqlite:, postgres://, mysql://, nats:// or https://, not with {scheme}:"
+                "its url begins with file:///, s3://, gs://, az://, sqlite:, postgres://, mysql://, nats://, tls:// or https://, not with {scheme}:"
             )),
         }
     }

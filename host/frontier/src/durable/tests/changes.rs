@@ -18,7 +18,7 @@ use crawler_model::changes::{Change, ChangeTotals, ItemChange, ItemKeys};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
 
-const NOW: UnixMillis = 1_000_000;
+pub(super) const NOW: UnixMillis = 1_000_000;
 
 /// Opens a frontier that compares the books of a run by their numbers, if `n_runs` is not 0.
 async fn open_comparing(objects: &Arc<InMemory>, run: u64, n_runs: u32) -> Arc<DurableFrontier> {
@@ -58,7 +58,7 @@ pub(super) async fn open_for(
     Arc::new(frontiers.open(open_options).await.unwrap())
 }
 
-fn book(claim: &Claim, json: &str) -> ItemRecord {
+pub(super) fn book(claim: &Claim, json: &str) -> ItemRecord {
     ItemRecord {
         schema: "book".into(),
         item: RawValue::from_string(json.into()).unwrap(),

@@ -2,12 +2,14 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::changes::{crawl_books, open_for, told};
+use super::changes::{NOW, book, crawl_books, open_for, told};
+use super::quarantine::{numbers, why};
 use super::*;
-use crate::ItemOutbox as _;
 use crate::durable::removals::MAX_REMOVED;
 use crate::records::{FORMAT, FORMAT_WITH_REMOVALS, FORMAT_WITH_SINKS};
+use crate::{ItemOutbox as _, Judgement, Quarantine as _};
 use crawler_model::crawl::ItemRecord;
+use crawler_model::drift::{Action, Decision};
 
 fn feed() -> SinkName {
     "feed".parse().unwrap()
@@ -74,6 +76,79 @@ async fn sinks_get_what_has_changed_and_what_is_gone() {
     // What is stored is what was in memory.
     let again = open_with_feed(&objects, 2).await;
     assert_eq!(lines(&ended(&again, &feed()).await), expected);
+}
+
+/// Ends the next page, with books for the outbox and others that wait for a verdict.
+async fn end_page(durable: &Arc<DurableFrontier>, books: &[&str], waiting: &[&str]) {
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    let mut commit = parsed(ready(next(&frontier, NOW).await));
+    let run = durable.inner.run;
+    let item = |json: &&str| ItemRecord {
+        run,
+        ..book(&commit.claim, json)
+    };
+    let items = books.iter().map(item).collect();
+    let watched = waiting.iter().map(item).collect();
+    (commit.result.items, commit.result.watched) = (items, watched);
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+}
+
+/// An item of the run before is among them, and a process ends before the verdict and before the decision.
+#[tokio::test]
+async fn items_that_waited_are_told_with_their_own_changes() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open_with_feed(&objects, 1).await;
+    durable.seed(urls(&["1", "2"])).await.unwrap();
+    let first = [
+        r#"{"isbn":"a","n":1}"#,
+        r#"{"isbn":"b"}"#,
+        r#"{"isbn":"c"}"#,
+    ];
+    end_page(&durable, &first, &[]).await;
+    end_page(&durable, &[], &[r#"{"isbn":"z"}"#]).await;
+    durable.close().await.unwrap();
+    let durable = open_with_feed(&objects, 2).await;
+    durable.seed(urls(&["1"])).await.unwrap();
+    let second = [
+        r#"{"isbn":"a","n":2}"#,
+        r#"{"isbn":"b"}"#,
+        r#"{"isbn":"d"}"#,
+    ];
+    end_page(&durable, &[], &second).await;
+    let totals = durable.change_totals().unwrap();
+    assert_eq!((totals.added, totals.changed), (0, 0), "they wait");
+    let durable = open_with_feed(&objects, 2).await;
+    let numbers = numbers(&durable);
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    for (numbers, hold) in [(&numbers[..3], None), (&numbers[3..], Some(why()))] {
+        let numbers = numbers.to_vec();
+        durable.judge(Judgement { numbers, hold }).await.unwrap();
+    }
+    durable.settle().await.unwrap();
+    let durable = open_with_feed(&objects, 2).await;
+    let release = Decision::of(Action::Release, &durable.holds());
+    assert_eq!(durable.decide(&release).await.unwrap(), 1);
+    let expected = [
+        r#"1.0 added a  {"isbn":"a","n":1}"#,
+        r#"1.1 added b  {"isbn":"b"}"#,
+        r#"1.2 added c  {"isbn":"c"}"#,
+        r#"as before {"isbn":"z"}"#,
+        r#"2.0 changed a {"n":1} {"isbn":"a","n":2}"#,
+        r#"as before {"isbn":"b"}"#,
+        r#"2.1 added d  {"isbn":"d"}"#,
+        r#"2.2 removed c  {"isbn":"c"}"#,
+    ];
+    assert_eq!(lines(&ended(&durable, &feed()).await), expected);
+    durable.close().await.unwrap();
+    // What is stored is what was in memory, and the list has the same numbers.
+    let again = open_with_feed(&objects, 2).await;
+    assert_eq!(lines(&ended(&again, &feed()).await), expected);
+    again.close().await.unwrap();
+    let (listed, totals) = told(&objects, 2).await.unwrap();
+    let listed: Vec<&str> = listed.iter().map(|change| change.key.as_str()).collect();
+    assert_eq!(listed, ["a", "d", "c"]);
+    assert_eq!((totals.unchanged, totals.is_torn), (1, false));
 }
 
 #[tokio::test]

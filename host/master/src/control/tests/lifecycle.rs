@@ -3,6 +3,7 @@
 use super::*;
 use crate::ResourceView;
 use crate::control::items::ItemQuery;
+use crawler_model::drift::{Action, Decision};
 use crawler_model::id::{NodeId, Run, Shard};
 use crawler_model::resource::{Redrive, ShardId, ShardRecord};
 use crawler_model::settings::SinkName;
@@ -173,6 +174,52 @@ async fn a_run_with_fewer_parts_waits_until_those_that_go_have_nothing_left() {
         check_refused(refused, Code::FailedPrecondition, why);
     }
     set(ShardState::Finished).await;
+    let restarted = bench.control.restart_resource(&name, fewer, &request);
+    assert_eq!(restarted.await.unwrap().shards.len(), 2);
+}
+
+#[tokio::test]
+async fn a_shard_with_held_items_does_not_go() {
+    let bench = bench().await;
+    let view = add_parts(&bench, 3).await;
+    let last = view.shards[2].clone();
+    let id = ShardId {
+        resource: view.resource.id,
+        shard: last.shard,
+    };
+    let set = async |n_held, decisions: Vec<Decision>| {
+        let mut record = ShardRecord {
+            created: true,
+            state: ShardState::Finished,
+            decisions,
+            ..last.record.clone()
+        };
+        record.counts.held = n_held;
+        let key = bench.catalog().keys().shard(id);
+        bench.write(Txn::new().put(key, encode(&record))).await;
+    };
+    let (name, request) = (name("a"), RequestId::random());
+    let fewer = |present: &Resource| {
+        let mut spec = present.spec.clone();
+        spec.placement.shards = 2;
+        Ok(spec)
+    };
+    let decision = Decision {
+        action: Action::Drop,
+        holds: [(1, 9)].into(),
+    };
+    for (n_held, decisions) in [(7, Vec::new()), (0, vec![decision])] {
+        set(n_held, decisions).await;
+        let refused = bench.control.restart_resource(&name, fewer, &request).await;
+        let hint = refused.as_ref().err().map(|error| error.hint());
+        assert!(hint.is_some_and(|hint| hint.contains("crawler quarantine list a")));
+        check_refused(
+            refused,
+            Code::FailedPrecondition,
+            "shard 2 of resource a holds items, which would stay there in a run with fewer shards",
+        );
+    }
+    set(0, Vec::new()).await;
     let restarted = bench.control.restart_resource(&name, fewer, &request);
     assert_eq!(restarted.await.unwrap().shards.len(), 2);
 }

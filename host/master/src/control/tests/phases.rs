@@ -6,6 +6,7 @@ use crawler_model::access::Grants;
 use crawler_model::crawl::Counts;
 use crawler_model::id::{Epoch, Run};
 use crawler_model::resource::Waits;
+use crawler_model::runs::RunHistory;
 use crawler_model::status::CrawlStatus;
 
 fn waits(condition: &str) -> Option<Waits> {
@@ -94,6 +95,30 @@ async fn what_the_worker_says_at_this_moment_beats_what_is_stored() {
     // This status comes from a worker that has lost the shard.
     says(&bench, &workers, shard.epoch.next(), None).await;
     check_phase(&bench, &pending("FrontierMissing")).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_keeps_the_numbers_of_its_workers() {
+    let (bench, workers) = crawled().await;
+    let (id, shard) = bench.shard("a").await;
+    let status = status_of(&bench, shard.epoch, None).await;
+    let counts = Counts {
+        parsed: 7,
+        items: 5,
+        ..Counts::default()
+    };
+    workers.set(Answer::Crawls(vec![CrawlStatus {
+        counts: Some(counts),
+        ..status
+    }]));
+    bench.restart("a").await.unwrap();
+    let history = bench.catalog().keys().runs(id.resource);
+    let history = bench.catalog().read::<RunHistory>(&history).await.unwrap();
+    let ended = &history.unwrap().value.runs[0];
+    assert_eq!((ended.pages, ended.items), (7, 5));
+    // The new run begins with none.
+    let (_, shard) = bench.shard("a").await;
+    assert_eq!(shard.counts, Counts::default());
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::control::runs::dead_letters;
 use crawler_model::crawl::Counts;
+use crawler_model::drift::{Action, Decision};
 use crawler_model::event::{Event, EventKind};
 use crawler_model::frontier::FrontierStats;
 use crawler_model::id::Run;
@@ -213,6 +214,33 @@ async fn f26_a_redrive_frees_the_shard_with_the_order_and_keeps_run_and_numbers(
     assert_eq!((record.created, record.storage_epoch), (true, 7));
     assert_eq!((record.epoch.0, record.counts.parsed), (2, 12));
     assert_eq!(record.redrive, Some(Redrive::of(Some("timeout"))));
+}
+
+#[tokio::test]
+async fn a_decision_frees_the_shard_and_waits_for_its_worker() {
+    let bench = opened(ShardState::Finished).await;
+    let resource = bench.control.existing(&"a".parse().unwrap()).await.unwrap();
+    let leadership = bench.control.leadership().unwrap();
+    let decision = Decision {
+        action: Action::Drop,
+        holds: [(1, 9)].into(),
+    };
+    let with_decision = |_id, shard: ShardRecord| {
+        let decisions = vec![decision.clone()];
+        Some(ShardRecord { decisions, ..shard })
+    };
+    let event = Event::of(EventKind::HeldDecided, Run(1));
+    let request = RequestId::random();
+    let ordered = bench
+        .control
+        .order(&leadership, &resource, with_decision, (&request, event));
+    assert!(ordered.await.unwrap());
+    let (_, record) = bench.shard("a").await;
+    assert_eq!(record.state, ShardState::Free);
+    assert_eq!(record.decisions, std::slice::from_ref(&decision));
+    // The next run has the same frontier, and the items are still held there.
+    bench.restart("a").await.unwrap();
+    assert_eq!(bench.shard("a").await.1.decisions, [decision]);
 }
 
 #[tokio::test]

@@ -2,13 +2,28 @@
 
 use super::bench::settings;
 use super::*;
+use crawler_model::crawl::ItemRecord;
 use crawler_model::settings::SinkName;
 use crawler_model::status::LogLine;
 use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
-use crawler_sink::{Delivery, OpenSinks, Sink, SinkError};
+use crawler_sink::{Delivery, OpenSinks, Sink, SinkError, Written};
 use futures::StreamExt as _;
 
-/// Sinks of a process that declares a folder, and no other sink.
+/// Sink that rejects every other item.
+struct Narrow;
+
+#[async_trait]
+impl Sink for Narrow {
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        let numbers = (first..).take(items.len());
+        Ok(Written {
+            n_rejected: numbers.filter(|number| number % 2 == 0).count() as u64,
+            ..Written::all(items, None)
+        })
+    }
+}
+
+/// Sinks of a process that declares a folder and a narrow sink, and no other.
 struct WithFolder {
     lines: LineFolders,
     out: ExportedLines,
@@ -20,6 +35,7 @@ impl OpenSinks for WithFolder {
         match delivery.sink.as_str() {
             "lines" => self.lines.open(delivery).await,
             "out" => self.out.open(delivery).await,
+            "narrow" => Ok(Box::new(Narrow)),
             other => Err(SinkError::Retry {
                 message: format!("sink {other} is not declared"),
                 source: None,
@@ -90,6 +106,22 @@ async fn a_sink_that_a_worker_lacks_is_told_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn items_that_do_not_fit_are_counted() {
+    let out = tempfile::tempdir().unwrap();
+    let bench = bench(out.path()).await;
+    bench
+        .assign_with(1, Generation(1), named(&["narrow"]))
+        .await;
+    let crawls = bench.parts.crawls.clone();
+    let counts = crawls.sink_counts();
+    let are_counted = async |_: &Bench| counts.rejected.read() > 1;
+    bench.wait_for("some", MINUTE, are_counted).await;
+    bench.stop().await;
+    let n_items = counts.items.read();
+    assert_eq!(counts.rejected.read(), n_items.div_ceil(2), "{n_items}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_backlog_pauses_the_crawl_and_names_the_sink() {
     let out = tempfile::tempdir().unwrap();
     let bench = bench(out.path()).await;
@@ -128,16 +160,22 @@ async fn a_backlog_pauses_the_crawl_and_names_the_sink() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crawl_that_waits_only_for_a_sink_that_fails_is_shown() {
-    let out = tempfile::tempdir().unwrap();
-    let bench = bench(out.path()).await;
-    let crawl = CrawlSettings {
+    let few = CrawlSettings {
         max_depth: Some(2),
         ..named(&["lines", "gone"])
     };
-    bench.assign_with(1, Generation(1), crawl).await;
-    let is_shown = async |bench: &Bench| bench.waits().as_deref() == Some("SinkUnavailable");
-    bench.wait_for("it is shown", MINUTE, is_shown).await;
-    let has_all = async |bench: &Bench| bench.n_items() == bench.n_asked();
-    bench.wait_for("the other has all", MINUTE, has_all).await;
-    bench.stop().await;
+    let limited = CrawlSettings {
+        max_pages: Some(5),
+        ..named(&["lines", "gone"])
+    };
+    for crawl in [few, limited] {
+        let out = tempfile::tempdir().unwrap();
+        let bench = bench(out.path()).await;
+        bench.assign_with(1, Generation(1), crawl).await;
+        let is_shown = async |bench: &Bench| bench.waits().as_deref() == Some("SinkUnavailable");
+        bench.wait_for("it is shown", MINUTE, is_shown).await;
+        let has_all = async |bench: &Bench| bench.n_items() == bench.n_asked();
+        bench.wait_for("the other has all", MINUTE, has_all).await;
+        bench.stop().await;
+    }
 }

@@ -1,4 +1,4 @@
-// What went wrong with a run: the URLs that were given up by reason, links that were not followed, and the last errors.
+// What went wrong with a run: held items, the URLs that were given up by reason, links that were not followed, and the last errors.
 
 import { html } from "../html.js";
 import { change, get, ofResource } from "../api.js";
@@ -6,6 +6,7 @@ import { attempt, confirm } from "../dialog.js";
 import { count, time } from "../format.js";
 import { Address, Fault, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
+import { Held } from "./held.js";
 
 // Milliseconds between two looks at the statistics, which are read from the frontier.
 const PERIOD = 10_000;
@@ -21,6 +22,7 @@ export function Errors({ resource: { spec, run, counts, shards } }) {
   const statuses = byCount(statistics?.statuses);
   const lines = shards.flatMap(shard => shard.last_errors).sort((one, other) => Number(other.at) - Number(one.at));
   return html`<${Fault} fault=${load.fault} />
+    ${counts?.held ? html`<${Held} name=${name} n=${counts.held} />` : null}
     <h2>URLs that were given up</h2>
     ${dead.length ? html`<${Table} caption="Dead letters by reason" heads=${["Reason", "URLs", "For example", ["Try again", "acts"]]}>${dead.map(
       ([reason, n]) => html`<tr key=${reason}><th scope="row">${reason}</th><td>${count(n)}</td>

@@ -83,6 +83,7 @@ function Now({ resource, rates, points, at }) {
       ["Items/s", rate(rates?.items)],
       ["Pages", count(pagesDone(counts))],
       ["Items", count(counts?.items)],
+      ...(counts?.held ? [["Items held", html`<a href=${to(["resources", resource.spec.name, "errors"])}>${count(counts.held)}</a>`]] : []),
       ["Items a page", found === null ? NONE : found.toFixed(2)],
       ["Dead", count(counts?.dead)],
       ["Tried again", count(counts?.retries)],

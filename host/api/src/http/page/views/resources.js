@@ -20,7 +20,7 @@ const PERIOD_FILTERED = 10_000;
 const PHASES = [["", "all"], ["running", "running"], ["pending", "pending"], ["paused", "paused"],
   ["finished", "finished"], ["failed", "failed"]];
 const HEADS = [["Tick", "tick"], "Resource", "Phase", "Pages/s", ["Items/s", "wide"], "Items", ["Items a page", "wide"],
-  ["Dead", "wide"], "Progress", ["Plugin", "wide"], ["Owner", "wide"], ["Pause", "acts"]];
+  ["Dead", "wide"], ["Progress", "wide"], ["Plugin", "wide"], ["Owner", "wide"], ["Pause", "acts"]];
 
 // Each list has a state of its own: what still goes on for one does not touch the next.
 export function Resources({ query }) {
@@ -135,7 +135,7 @@ function Row({ resource, rates, isTicked, onTick, again }) {
     <td>${count(counts?.items)}</td>
     <td class="wide">${found === null ? NONE : found.toFixed(2)}</td>
     <td class="wide">${count(counts?.dead)}</td>
-    <td><${Progress} counts=${counts} /></td>
+    <td class="wide"><${Progress} counts=${counts} /></td>
     <td class="wide">${resource.plugin_version ? `${spec.plugin.split("@")[0]}@${resource.plugin_version}` : spec.plugin}</td>
     <td class="wide">${owners.length > 2 ? `${owners.length} workers` : owners.join(", ")}</td>
     <td class="acts"><${PauseOrResume} name=${spec.name} phase=${phase} paused=${paused} again=${again} /></td>
