@@ -23,8 +23,9 @@ use super::parts::CrawlParts;
 use super::shared::Shared;
 use crawler_frontier::{FrontierError, Judgement, PageResult, WaitingPage};
 use crawler_model::crawl::{ItemRecord, host_of};
-use crawler_model::drift::{GroupName, Sample, Sensitivity, Watch, sampled};
+use crawler_model::drift::{GroupName, Hold, Sample, Sensitivity, Verdict, Watch, sampled};
 use crawler_model::event::EventKind;
+use crawler_model::id::Run;
 
 /// Size in bytes of the items that wait, above which windows are judged although they are not full.
 const MAX_WAITING_BYTES: u64 = 8 << 20;
@@ -52,8 +53,7 @@ impl Drift {
         let mut watch = Watch::new(profiles.baseline, profiles.run, sensitivity, schemas);
         let mut held = BTreeSet::new();
         for hold in parts.frontier.holds() {
-            let is_own = hold.run == parts.run && parts.plugin == Some(hold.plugin);
-            if is_own && !hold.is_decided {
+            if is_own(parts, &hold) && !hold.is_decided {
                 held.insert(hold.group.clone());
                 watch.hold(hold.group, hold.departure);
             }
@@ -71,8 +71,8 @@ impl Drift {
     }
 }
 
-/// Sets those items of a page aside that are to be judged. From others the run learns.
-pub(super) fn sort(shared: &Shared, sensitivity: Sensitivity, result: &mut PageResult) {
+/// Sets those items of a page aside that are to be judged. The run learns from the others.
+pub(super) fn set_aside(shared: &Shared, sensitivity: Sensitivity, result: &mut PageResult) {
     let Some(drift) = &shared.drift else {
         return;
     };
@@ -128,6 +128,11 @@ pub(super) async fn judge(
     }
 }
 
+/// Returns true if a hold is of this run, with the plugin that it has now.
+fn is_own(parts: &CrawlParts, hold: &Hold) -> bool {
+    hold.run == parts.run && parts.plugin == Some(hold.plugin)
+}
+
 /// The task that moves items on.
 struct Judge<'a> {
     shared: &'a Shared,
@@ -145,14 +150,7 @@ impl Judge<'_> {
         pages_over: &CancellationToken,
         gives_up: &CancellationToken,
     ) -> Result<(), FrontierError> {
-        // The window of an earlier run or plugin is not filled by this one, whose pages say nothing of this one either.
-        self.look();
-        if self.has_earlier_pages() {
-            self.drift.watch().begin_earlier();
-            self.judge_all(true).await?;
-            self.drift.watch().begin_anew();
-            self.told.clone_from(&self.drift.held);
-        }
+        self.judge_earlier().await?;
         let mut store_at = Instant::now() + STORE_EVERY;
         let mut config = self.shared.parts.config.clone();
         loop {
@@ -185,25 +183,49 @@ impl Judge<'_> {
         }
     }
 
-    /// Adds the pages that have come since the last look.
+    /// Judges the pages of an earlier run or plugin by themselves: those of this run say nothing of them, nor they of this run.
+    async fn judge_earlier(&mut self) -> Result<(), FrontierError> {
+        let frontier = &self.shared.parts.frontier;
+        let mut pages = frontier.waiting(0);
+        pages.retain(|page| page.is_earlier);
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let mut watch = self.drift.watch().for_earlier();
+        let items = || pages.iter().flat_map(|page| &page.items);
+        let runs: BTreeSet<Run> = items().map(|(_, item)| item.run).collect();
+        for hold in frontier.holds() {
+            let is_of_them = runs.contains(&hold.run) && !is_own(&self.shared.parts, &hold);
+            if is_of_them && !hold.is_decided {
+                watch.hold(hold.group, hold.departure);
+            }
+        }
+        for page in std::mem::take(&mut pages) {
+            for (kind, sample, host, numbers) in samples(&page) {
+                watch.add(numbers, &kind, &host, sample, 0);
+            }
+        }
+        while let Some(verdict) = watch.next(0, true) {
+            self.carry_out(verdict).await?;
+        }
+        self.told.clone_from(&self.drift.held);
+        Ok(())
+    }
+
+    /// Adds the pages of this run that have come since the last look.
     fn look(&mut self) {
         let pages = self.shared.parts.frontier.waiting(self.next);
         let now = self.now();
-        for page in pages {
+        for page in pages.iter().filter(|page| !page.is_earlier) {
             self.next = page
                 .items
                 .last()
                 .map_or(self.next, |(number, _)| number + 1);
             let mut watch = self.drift.watch();
-            for (kind, sample, host, numbers) in kinds(&page) {
+            for (kind, sample, host, numbers) in samples(page) {
                 watch.add(numbers, &kind, &host, sample, now);
             }
         }
-    }
-
-    fn has_earlier_pages(&self) -> bool {
-        let waiting = self.shared.parts.frontier.waiting(0);
-        waiting.iter().any(|page| page.is_earlier)
     }
 
     /// Returns true if windows are judged although they are not full.
@@ -224,24 +246,29 @@ impl Judge<'_> {
             let Some(verdict) = verdict else {
                 return Ok(());
             };
-            let hold = verdict
-                .departure
-                .map(|departure| (verdict.group, departure));
-            if let Some((group, departure)) = &hold
-                && self.told.insert(group.clone())
-            {
-                let what = format!("{} from {}: {departure}", group.kind, shown(&group.host));
-                let parts = &self.shared.parts;
-                parts.log.note("warn", format!("items are held: {what}"));
-                parts.incidents.add(EventKind::ItemsHeld, &what);
-            }
             self.drift.has_learned.store(true, Ordering::Relaxed);
-            let numbers = verdict.pages.concat();
-            let frontier = &self.shared.parts.frontier;
-            frontier.judge(Judgement { numbers, hold }).await?;
-            // The crawl may wait for nothing but them.
-            self.shared.progress.notify_one();
+            self.carry_out(verdict).await?;
         }
+    }
+
+    async fn carry_out(&mut self, verdict: Verdict<Vec<u64>>) -> Result<(), FrontierError> {
+        let hold = verdict
+            .departure
+            .map(|departure| (verdict.group, departure));
+        if let Some((group, departure)) = &hold
+            && self.told.insert(group.clone())
+        {
+            let what = format!("{} from {}: {departure}", group.kind, shown(&group.host));
+            let parts = &self.shared.parts;
+            parts.log.note("warn", format!("items are held: {what}"));
+            parts.incidents.add(EventKind::ItemsHeld, &what);
+        }
+        let numbers = verdict.pages.concat();
+        let frontier = &self.shared.parts.frontier;
+        frontier.judge(Judgement { numbers, hold }).await?;
+        // The crawl may wait for nothing but them.
+        self.shared.progress.notify_one();
+        Ok(())
     }
 
     /// Stores what the run has learned.
@@ -260,16 +287,16 @@ impl Judge<'_> {
 }
 
 /// Returns the kinds of the items of a page, each with the item that is looked at, its host, and the numbers of the items.
-fn kinds(page: &WaitingPage) -> Vec<(String, Sample, String, Vec<u64>)> {
+fn samples(page: &WaitingPage) -> Vec<(String, Sample, String, Vec<u64>)> {
     let items = page.items.iter().map(|(_, item)| &**item);
-    let kinds = sampled(items).into_iter().map(|chosen| {
+    let samples = sampled(items).into_iter().map(|chosen| {
         let of_kind = page.items.iter();
         let of_kind = of_kind.filter(|(_, item)| item.schema == chosen.schema);
         let numbers = of_kind.map(|(number, _)| *number).collect();
         let sample = Sample::of(chosen.item.get());
         (chosen.schema.clone(), sample, host(chosen), numbers)
     });
-    kinds.collect()
+    samples.collect()
 }
 
 /// Returns the host of an item's page.

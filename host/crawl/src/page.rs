@@ -148,7 +148,7 @@ async fn end(
     if shared.is_disk_full(&config.settings) {
         refuse_links(shared, &config.settings, &mut result);
     }
-    drift::sort(shared, config.settings.drift(), &mut result);
+    drift::set_aside(shared, config.settings.drift(), &mut result);
     traced::note_end(&result.ended);
     // Of a page whose items are all to be judged, those are delivered later, if they pass.
     shared.undelivered.wait(match result.items.is_empty() {

@@ -126,13 +126,13 @@ mod tests {
             ..default.clone()
         };
         let error = small.check().unwrap_err().to_string();
-        assert_eq!(error, "max-file is 1B; it goes from 64KiB to 8MiB");
+        assert_eq!(error, "max-file is 1; it goes from 64KiB to 8MiB");
         let large = FileSettings {
             max_file_bytes: (8 << 20) + 1,
             ..default.clone()
         };
         let error = large.check().unwrap_err().to_string();
-        assert_eq!(error, "max-file is 8388609B; it goes from 64KiB to 8MiB");
+        assert_eq!(error, "max-file is 8388609; it goes from 64KiB to 8MiB");
         let slow = FileSettings {
             max_wait: Duration::from_secs(7_200),
             ..default

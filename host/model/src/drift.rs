@@ -14,13 +14,13 @@
 //!
 //! # Reasoning
 //!
-//! A page is the unit of chance: the items of one page resemble each other. Of each page, one item of each kind is looked
-//! at, and a hash of the page chooses it. Rules that count items would take one odd page for many odd items.
+//! A page is the unit of chance: the items of one page resemble each other. One item of each kind is looked at on each page,
+//! and a hash of the page chooses it. Rules that count items would take one odd page for many odd items.
 //!
 //! A field departs if three things come together. The difference is larger than [`Sensitivity::min_distance`]. It is larger
-//! than any difference within the good runs, of [`BLOCK`] pages from the run around them: sites have parts that differ, and
-//! a crawl visits one part after the other. And it is no chance: the number of pages makes it as improbable as one in
-//! 100 million.
+//! than any difference within the good runs, of [`BLOCK`] pages from the run up to them, or of the first from the whole
+//! run: sites have parts that differ, and a crawl visits one part after the other. And it is no chance: the number of pages
+//! makes it as improbable as one in 100 million.
 //!
 //! The oldest pages of a window pass, [`STEP`] of [`WINDOW`], if the window does not depart. So a change that begins with
 //! one of them has at least `WINDOW - STEP` pages in the window that is judged: bad items are most of it when their first

@@ -115,6 +115,10 @@ fn http_cases() -> Vec<HttpCase> {
             "GET /crawler/resource/waits/quarantine/items?hold=0.1",
             "412 FAILED_PRECONDITION: resource waits has no hold 0.1 | `crawler quarantine list waits` shows what is held",
         ),
+        get(
+            "GET /crawler/resource/there/quarantine/items?hold=0.18446744073709551615",
+            "412 FAILED_PRECONDITION: resource there has no hold 0.18446744073709551615 | `crawler quarantine list there` shows what is held",
+        ),
         post(
             "POST /crawler/resource/waits/quarantine",
             r#"{"action":"drop"}"#,

@@ -533,7 +533,7 @@ fn a_number_out_of_its_range_is_named() {
                 target_bytes: 1,
                 ..default
             },
-            "--target is 1B; it goes from 1MiB to 1GiB",
+            "--target is 1; it goes from 1MiB to 1GiB",
         ),
         (
             CompactSettings {

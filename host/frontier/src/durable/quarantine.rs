@@ -302,27 +302,31 @@ impl Inner {
             Action::Release => self.compare_passing(&passing).await?,
             Action::Drop => Compared::default(),
         };
-        // The first batch forgets, and a decision that is carried out again begins at 0, too.
-        let forgets = action == Action::Release && numbers.start == 0;
+        // The first batch changes profiles, and a decision that is carried out again begins at 0, too.
+        let is_first = numbers.start == 0;
         {
             let mut state = self.state();
             let quarantined = &mut state.quarantined;
+            let mut changes_profiles = false;
             if let Some(hold) = quarantined.holds.get_mut(&number) {
                 hold.n_items = hold.n_items.saturating_sub(n);
                 hold.n_bytes = hold.n_bytes.saturating_sub(n_bytes as u64);
                 hold.is_decided = true;
-                if action == Action::Drop && hold.run == self.run {
-                    quarantined.record.dropped_in = self.run.0;
+                let Profiles { baseline, run } = &mut quarantined.profiles;
+                let is_own = hold.run == self.run;
+                match action {
+                    Action::Release if is_first => baseline.note_released(run, &hold.group),
+                    Action::Drop if is_own => {
+                        quarantined.record.dropped_in = self.run.0;
+                        run.note_dropped(&hold.group);
+                    }
+                    Action::Release | Action::Drop => {}
                 }
-                if forgets {
-                    // What was learned before is another look than the one that is good from now on.
-                    quarantined.profiles.baseline.forget(&hold.group);
-                    quarantined.profiles.run.forget(&hold.group);
-                }
+                changes_profiles = is_first && (is_own || action == Action::Release);
             }
             quarantined.put_hold(number, &mut batch);
             quarantined.put_record(&mut batch);
-            if forgets {
+            if changes_profiles {
                 quarantined.put_profiles(self.run, &mut batch);
             }
             if action == Action::Release {

@@ -38,7 +38,10 @@ impl FrontierReader {
     ) -> Result<HeldPage, FrontierError> {
         let mut page = HeldPage::default();
         let mut n_bytes = 0;
-        let range = keys::held(hold, from)..keys::held(hold.saturating_add(1), 0);
+        let Some(next_hold) = hold.checked_add(1) else {
+            return Ok(page);
+        };
+        let range = keys::held(hold, from)..keys::held(next_hold, 0);
         let mut found = self.scan(range).await?;
         while let Some((key, record)) = found.next::<records::KeptItem>("held item").await? {
             let number = keys::parse_number(&key);

@@ -217,7 +217,7 @@ pub async fn a_run_with_nothing_left_is_what_the_next_is_judged_by([first, secon
     for _opening in 0..2 {
         let next = open_run(&first, Run(3)).await;
         assert!(is_judged(&next));
-        assert!(next.profiles().unwrap().run.is_empty());
+        assert_eq!(next.profiles().unwrap().run, Profile::default());
         // What this run learns leaves the profile that it is judged by.
         next.store_profile(&Profile::default()).await.unwrap();
         next.settle().await.unwrap();

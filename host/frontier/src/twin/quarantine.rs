@@ -145,10 +145,11 @@ impl Plain {
             hold.is_decided = true;
             if decision.action == Action::Drop && hold.run == self.run {
                 quarantined.dropped_in = Some(self.run);
+                quarantined.run_profile.note_dropped(&hold.group);
             }
             if decision.action == Action::Release {
-                quarantined.baseline.forget(&hold.group);
-                quarantined.run_profile.forget(&hold.group);
+                let run = &mut quarantined.run_profile;
+                quarantined.baseline.note_released(run, &hold.group);
                 let released = decided.into_values();
                 let released = released.map(|kept| Arc::unwrap_or_clone(kept.item));
                 self.outbox.extend(released);

@@ -130,12 +130,13 @@ impl Control {
             // A frontier that is not asked about cannot stand in the way.
             let mut asked = present.value.shard_ids().collect::<Vec<_>>();
             asked.retain(|id| only.is_none_or(|only| only.shard == id.shard));
+            // Decisions that wait are read first: a worker that carries one out takes the items before the decision.
+            let shards = self.whole_shards(&present.value).await?;
             let mut holds = self.holds_in(asked).await?;
             holds.retain(|(id, _)| only.is_none_or(|only| only == *id));
             if holds.is_empty() {
                 return Err(nothing_held(name, only));
             }
-            let shards = self.whole_shards(&present.value).await?;
             holds.retain(|(id, hold)| {
                 let mut own = shards.iter().filter(|(shard, _)| shard.shard == id.shard);
                 !own.any(|(_, shard)| is_decided(&shard.value, hold.number, hold.end))

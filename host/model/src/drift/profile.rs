@@ -1,6 +1,6 @@
 //! Profile of the items of a run: shapes by kind and host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::verdict::{Distances, distances};
 use super::{BLOCK, MAX_BYTES, MAX_GROUPS, MAX_HOSTS, MAX_KINDS, MIN_PAGES};
 
 /// Name of the host under which all hosts are counted that have no group of their own.
-const OTHER_HOSTS: &str = "";
+pub(super) const OTHER_HOSTS: &str = "";
 
 /// Kind of items, and the host that they are from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,10 +21,13 @@ pub struct GroupName {
     pub host: String,
 }
 
-/// Profile of the items of a run. The sum of two profiles is that of all their items.
+/// Profile of the items of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     groups: Vec<(GroupName, Group)>,
+    /// Groups of which items of this run were dropped. What has passed may be a part of the site that is like no other.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) dropped: BTreeSet<GroupName>,
 }
 
 /// Items of one kind from one host.
@@ -34,6 +37,10 @@ pub(super) struct Group {
     /// Largest distances of a field in a block of pages from the rest of a good run.
     #[serde(default)]
     pub(super) spread: BTreeMap<String, Distances>,
+    /// First block of the run, which is compared with the whole run at its end: it may be a part of the site that does not
+    /// come again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<Shape>,
     /// The block under way. It is not stored: the next opening begins another one.
     #[serde(skip)]
     block: Shape,
@@ -62,18 +69,9 @@ impl Profile {
         group.block.add(sample);
         if group.block.n >= BLOCK {
             let block = std::mem::take(&mut group.block);
-            // The first blocks are most of the run so far, and say nothing of the rest.
-            if group.shape.n >= 2 * BLOCK {
-                group.widen_by(&block);
-            }
-        }
-    }
-
-    /// Adds the profile of other items.
-    pub fn merge(&mut self, other: &Self) {
-        for (name, group) in &other.groups {
-            if let Some(own) = self.open(&name.kind, &name.host, MAX_GROUPS) {
-                own.merge(group);
+            match group.first {
+                None => group.first = Some(block),
+                Some(_) => group.widen_by(&block),
             }
         }
     }
@@ -83,6 +81,7 @@ impl Profile {
     #[must_use]
     pub fn after(&self, earlier: &Self) -> Self {
         let mut next = self.clone();
+        next.compare_firsts();
         for (name, group) in &earlier.groups {
             match next.place(&name.kind, &name.host) {
                 Ok(place) => {
@@ -102,31 +101,50 @@ impl Profile {
         next
     }
 
+    /// Returns the name of the group with which items of this kind and host are held.
+    fn judged_as<'a>(&'a self, own: &'a GroupName) -> &'a GroupName {
+        self.judges(&own.kind, &own.host).unwrap_or(own)
+    }
+
+    /// Forgets a group whose held items are released, and what a run with this baseline has learned of the items that are
+    /// judged as this group: they have another look from now on.
+    pub fn note_released(&mut self, run: &mut Self, name: &GroupName) {
+        run.groups.retain(|(own, _)| self.judged_as(own) != name);
+        run.dropped.remove(name);
+        run.forget(name);
+        self.forget(name);
+    }
+
+    /// Notes that held items of a group of this run were dropped: the next run is not judged by what this one learns of it.
+    pub fn note_dropped(&mut self, name: &GroupName) {
+        self.dropped.insert(name.clone());
+    }
+
     /// Forgets what is known of a group: its items are not judged by this profile any more. An empty group stays, so that
     /// they are not judged by the other hosts of their kind either.
-    pub fn forget(&mut self, name: &GroupName) {
+    pub(super) fn forget(&mut self, name: &GroupName) {
         if let Some(group) = self.open(&name.kind, &name.host, usize::MAX) {
             *group = Group::default();
         }
     }
 
-    /// Returns what the next run is judged by, after a run with this profile that has stored all that it could. Of the kinds
-    /// and hosts whose items it holds, what was known before stays.
+    /// Returns what the next run is judged by, after a run with this profile that has stored all that it could, and that was
+    /// judged by `earlier`. Of the kinds and hosts whose items it holds, or of which items were dropped, what was known before
+    /// stays. It is what [`stored`](Self::stored) has room for: another opening judges by the same.
     #[must_use]
     pub fn after_run<'a>(
         mut self,
         earlier: &Self,
         held: impl Iterator<Item = &'a GroupName>,
     ) -> Self {
-        for name in held {
-            self.groups.retain(|(known, _)| known != name);
-        }
-        self.after(earlier)
-    }
-
-    /// Returns true without any group.
-    pub fn is_empty(&self) -> bool {
-        self.groups.is_empty()
+        let dropped = std::mem::take(&mut self.dropped);
+        let mut left_out: BTreeSet<&GroupName> = held.collect();
+        left_out.extend(&dropped);
+        self.groups
+            .retain(|(own, _)| !left_out.contains(earlier.judged_as(own)));
+        let mut next = self.after(earlier);
+        next.keep_room();
+        next
     }
 
     /// Reads a stored profile. One that cannot be read is that of another version: the next run learns anew.
@@ -137,19 +155,36 @@ impl Profile {
     /// Returns the profile as it is stored, of [`MAX_BYTES`] at most. Groups without room are left out, those of fewest
     /// pages first, and are not judged.
     pub fn stored(&self) -> Vec<u8> {
-        let mut groups: Vec<(usize, &(GroupName, Group))> =
-            self.groups.iter().enumerate().collect();
+        let mut kept = self.clone();
+        kept.keep_room();
+        serde_json::to_vec(&kept).expect("counts are JSON")
+    }
+
+    fn keep_room(&mut self) {
+        let n_bytes = serde_json::to_vec(&self.groups).map_or(0, |json| json.len());
+        if n_bytes <= MAX_BYTES {
+            return;
+        }
+        self.compare_firsts();
         // Empty groups are those that were forgotten. They are small, and lost they would be judged by other hosts.
-        groups.sort_by_key(|(_, (_, group))| (group.shape.n > 0, std::cmp::Reverse(group.shape.n)));
+        self.groups
+            .sort_by_key(|(_, group)| (group.shape.n > 0, std::cmp::Reverse(group.shape.n)));
         let mut n_bytes = 0;
-        groups.retain(|(_, group)| {
+        self.groups.retain(|group| {
             let size = serde_json::to_vec(group).map_or(MAX_BYTES, |json| json.len());
             n_bytes += size;
             n_bytes <= MAX_BYTES
         });
-        groups.sort_by_key(|(place, _)| *place);
-        let groups = groups.into_iter().map(|(_, group)| group.clone()).collect();
-        serde_json::to_vec(&Self { groups }).expect("counts are JSON")
+        self.groups.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
+
+    /// Compares the first block of each group with all that the run has seen, and forgets it.
+    fn compare_firsts(&mut self) {
+        for (_, group) in &mut self.groups {
+            if let Some(first) = group.first.take() {
+                group.widen_by(&first);
+            }
+        }
     }
 
     /// Returns all groups.

@@ -252,39 +252,6 @@ fn a_departure_tells_what_was_and_what_is() {
 }
 
 #[test]
-fn the_order_of_merging_does_not_matter() {
-    for seed in 0..50 {
-        let mut random = Random(seed);
-        let parts: Vec<Profile> = (0..3)
-            .map(|part| {
-                let mut profile = Profile::default();
-                for page in 0..random.below(35) as usize {
-                    let host = format!("{}.test:80", random.below(3 + part));
-                    let broken = if random.below(2) == 0 {
-                        Broken::No
-                    } else {
-                        Broken::PriceInWords
-                    };
-                    profile.add(KIND, &host, &item(page, &mut random, broken));
-                }
-                profile
-            })
-            .collect();
-        let merged = |order: [usize; 3]| {
-            let mut sum = Profile::default();
-            order.iter().for_each(|part| sum.merge(&parts[*part]));
-            sum.stored()
-        };
-        assert_eq!(merged([0, 1, 2]), merged([2, 1, 0]), "seed {seed}");
-        let mut later = parts[1].clone();
-        later.merge(&parts[2]);
-        let mut sum = parts[0].clone();
-        sum.merge(&later);
-        assert_eq!(sum.stored(), merged([0, 1, 2]), "seed {seed}");
-    }
-}
-
-#[test]
 fn a_stored_profile_is_read_back() {
     let mut random = Random(3);
     let profile = good_run(150, &mut random);
@@ -424,37 +391,216 @@ fn pages_of_an_earlier_run_say_nothing_of_this_one() {
     let mut random = Random(14);
     let baseline = good_run(200, &mut random);
     let group = baseline.judges(KIND, HOST).unwrap().clone();
-    let mut next_is_held = |holds: Option<Departure>| {
-        let new = Profile::default();
-        let mut watch = Watch::new(baseline.clone(), new, Sensitivity::Normal, &[]);
-        if let Some(departure) = holds {
-            watch.hold(group.clone(), departure);
-        }
-        for page in 0..30 {
-            let bad = item(page, &mut random, Broken::TitleGone);
-            watch.add(page, KIND, HOST, bad, 0);
-        }
-        let departure = watch.next(0, true).unwrap().departure;
-        assert!(departure.is_some());
-        watch.begin_anew();
-        for page in 0..WINDOW {
-            watch.add(page, KIND, HOST, item(page, &mut random, Broken::No), 0);
-        }
-        (watch.next(0, false).unwrap().departure.is_some(), departure)
-    };
-    let (is_held, departure) = next_is_held(None);
-    assert!(!is_held);
-    let (is_held, _) = next_is_held(departure);
-    assert!(is_held, "this run has held them before");
     let new = Profile::default();
-    let mut watch = Watch::new(baseline, new, Sensitivity::Normal, &[]);
-    watch.begin_earlier();
+    let mut watch: Watch<usize> = Watch::new(baseline, new, Sensitivity::Normal, &[]);
+    let mut earlier = watch.for_earlier();
+    for page in 0..30 {
+        let bad = item(page, &mut random, Broken::TitleGone);
+        earlier.add(page, KIND, HOST, bad, 0);
+    }
+    let departure = earlier.next(0, true).unwrap().departure.unwrap();
     for page in 0..WINDOW {
         watch.add(page, KIND, HOST, item(page, &mut random, Broken::No), 0);
     }
-    let verdict = watch.next(0, true).unwrap();
+    assert_eq!(watch.next(0, false).unwrap().departure, None);
+    // What this run holds says nothing of an earlier one either.
+    watch.hold(group, departure);
+    let mut earlier = watch.for_earlier();
+    for page in 0..WINDOW {
+        earlier.add(page, KIND, HOST, item(page, &mut random, Broken::No), 0);
+    }
+    let verdict = earlier.next(0, true).unwrap();
     assert_eq!((verdict.departure, verdict.pages.len()), (None, WINDOW));
-    assert!(watch.run().is_empty(), "nothing is learned from them");
+}
+
+/// Returns the profile of a run over these items, in their order.
+fn learned<'a>(items: impl IntoIterator<Item = &'a Sample>) -> Profile {
+    let mut run = Profile::default();
+    items
+        .into_iter()
+        .for_each(|sample| run.add(KIND, HOST, sample));
+    run
+}
+
+/// Judges a run over these items, in their order, and returns the first departure.
+fn first_departure(baseline: &Profile, items: &[Sample]) -> Option<Departure> {
+    let new = Profile::default();
+    let mut watch = Watch::new(baseline.clone(), new, Sensitivity::Normal, &[]);
+    let mut verdicts = Vec::new();
+    for (page, sample) in items.iter().enumerate() {
+        watch.add(page, KIND, HOST, sample.clone(), 0);
+        verdicts.extend(std::iter::from_fn(|| watch.next(0, false)));
+    }
+    verdicts.extend(std::iter::from_fn(|| watch.next(0, true)));
+    let mut departures = verdicts.into_iter().map(|verdict| verdict.departure);
+    departures.find_map(|departure| departure)
+}
+
+#[test]
+fn an_unchanged_order_is_no_departure() {
+    let ranks = |n: usize| -> Vec<Sample> {
+        let json = (1..=n).map(|rank| format!("{{\"rank\": {rank}, \"left\": {}}}", n - rank));
+        json.map(|json| Sample::of(&json)).collect()
+    };
+    for n in [60, 100, 250, 600, 1_000, 5_000] {
+        let baseline = learned(&ranks(n)).after(&Profile::default());
+        // The site may have grown since.
+        for n_now in [n, n + 1, n + n / 10] {
+            let departure = first_departure(&baseline, &ranks(n_now));
+            assert_eq!(departure, None, "{n} and now {n_now}");
+        }
+    }
+    let noted = |n_noted: usize, n: usize| -> Vec<Sample> {
+        let json = (0..n).map(|page| match page < n_noted {
+            true => r#"{"title": "x", "note": "a few words"}"#,
+            false => r#"{"title": "x"}"#,
+        });
+        json.map(Sample::of).collect()
+    };
+    for (n_noted, n) in [(20, 400), (40, 500), (40, 2_000), (60, 1_000), (100, 2_000)] {
+        let baseline = learned(&noted(n_noted, n)).after(&Profile::default());
+        let departure = first_departure(&baseline, &noted(n_noted, n));
+        assert_eq!(departure, None, "{n_noted} of {n}");
+    }
+}
+
+#[test]
+fn a_few_odd_pages_do_not_hide_a_field_that_is_gone() {
+    let titled = |page: usize| match (100..120).contains(&page) {
+        true => Sample::of(r#"{"url": "/"}"#),
+        false => Sample::of(r#"{"url": "/", "title": "a title"}"#),
+    };
+    let items: Vec<Sample> = (0..500).map(titled).collect();
+    let baseline = learned(&items).after(&Profile::default());
+    assert_eq!(first_departure(&baseline, &items), None);
+    let gone: Vec<Sample> = (100..120).cycle().take(40).map(titled).collect();
+    let departure = first_departure(&baseline, &gone).unwrap();
+    assert_eq!(departure.field, "title");
+}
+
+#[test]
+fn what_is_held_stays_held_without_a_profile() {
+    let mut random = Random(16);
+    let baseline = good_run(100, &mut random);
+    let bad: Vec<Sample> = (0..40)
+        .map(|page| item(page, &mut random, Broken::TitleGone))
+        .collect();
+    let departure = first_departure(&baseline, &bad).unwrap();
+    for host in [HOST, ""] {
+        let new = Profile::default;
+        let mut watch = Watch::new(new(), new(), Sensitivity::Normal, &[]);
+        assert!(!watch.is_judged(KIND, HOST));
+        let group = GroupName {
+            kind: KIND.to_owned(),
+            host: host.to_owned(),
+        };
+        watch.hold(group.clone(), departure.clone());
+        assert!(watch.is_judged(KIND, HOST));
+        watch.add(1, KIND, HOST, item(1, &mut random, Broken::No), 0);
+        let verdict = watch.next(0, false).unwrap();
+        let held = (verdict.group, verdict.departure);
+        assert_eq!(held, (group.clone(), Some(departure.clone())));
+        // A host that was released is not held with the others.
+        let mut baseline = new();
+        baseline.forget(&GroupName {
+            host: HOST.to_owned(),
+            ..group.clone()
+        });
+        let mut watch: Watch<usize> = Watch::new(baseline, new(), Sensitivity::Normal, &[]);
+        watch.hold(group.clone(), departure.clone());
+        assert_eq!(watch.is_judged(KIND, HOST), host == HOST);
+        assert!(watch.is_judged(KIND, "other.test:443") == host.is_empty());
+    }
+}
+
+#[test]
+fn a_dropped_group_leaves_the_profile_of_the_run_before() {
+    let mut random = Random(17);
+    let baseline = good_run(500, &mut random);
+    let group = baseline.judges(KIND, HOST).unwrap().clone();
+    let mut run = Profile::default();
+    for page in 0..60 {
+        run.add(KIND, HOST, &item(page, &mut random, Broken::No));
+    }
+    // Also what is learned after the decision, of a run that has seen nothing before.
+    for mut run in [run.clone(), Profile::default()] {
+        run.note_dropped(&group);
+        let mut run = Profile::read(&run.stored()).unwrap();
+        for page in 0..60 {
+            run.add(KIND, HOST, &item(page, &mut random, Broken::No));
+        }
+        let next = run.after_run(&baseline, [].into_iter());
+        assert_eq!(next.groups()[0].1.shape.n, 500);
+        assert_eq!(next.dropped, [].into());
+    }
+}
+
+#[test]
+fn first_blocks_make_way_for_groups() {
+    let mut run = Profile::default();
+    let mut random = Random(18);
+    for n in 0..40 * MAX_HOSTS {
+        let fields = (0..38).map(|field| {
+            format!(
+                "\"a rather long name of field {field}\": {}",
+                random.below(1 << 50)
+            )
+        });
+        let json = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
+        run.add(KIND, &format!("{:02}.test:80", n % 30), &Sample::of(&json));
+    }
+    let full = serde_json::to_vec(&run).unwrap();
+    assert!(full.len() > MAX_BYTES, "{}", full.len());
+    let stored = Profile::read(&run.stored()).unwrap();
+    assert_eq!(stored.groups().len(), 30);
+    let after = |profile: &Profile| profile.after(&Profile::default()).stored();
+    assert_eq!(after(&stored), after(&run));
+}
+
+#[test]
+fn released_hosts_without_a_group_of_their_own_are_learned_anew() {
+    let (old, new) = (Sample::of(r#"{"a": 1}"#), Sample::of(r#"{"a": "text"}"#));
+    let run_of = |sample: &Sample, n_hosts: usize| {
+        let mut run = Profile::default();
+        for n in 0..n_hosts {
+            (0..MIN_PAGES).for_each(|_| run.add(KIND, &format!("{n:02}.test:80"), sample));
+        }
+        run
+    };
+    let mut baseline = run_of(&old, 30).after(&Profile::default());
+    let small = (0..30).map(|n| format!("{n:02}.test:80"));
+    let small = small.filter(|host| {
+        baseline
+            .judges(KIND, host)
+            .is_some_and(|name| name.host.is_empty())
+    });
+    let small: Vec<String> = small.collect();
+    assert_eq!(small.len(), 30 - MAX_HOSTS);
+    let others = baseline.judges(KIND, &small[0]).unwrap().clone();
+    // A run has learned the old look of the small hosts, and then holds them.
+    let mut run = run_of(&old, 30);
+    let held = run.clone().after_run(&baseline, [&others].into_iter());
+    let n_others = |profile: &Profile| profile.groups()[0].1.shape.n;
+    assert_eq!(
+        n_others(&held),
+        n_others(&baseline),
+        "nothing is learned of what is held"
+    );
+    baseline.note_released(&mut run, &others);
+    for host in &small {
+        assert_eq!(baseline.judges(KIND, host), None);
+        (0..MIN_PAGES).for_each(|_| run.add(KIND, host, &new));
+    }
+    let next = run.after_run(&baseline, [].into_iter());
+    for host in &small {
+        let (_, group) = next.group(KIND, host).unwrap();
+        let types = group.shape.types_of("a");
+        assert_eq!(
+            types[1..].iter().filter(|n| **n > 0).count(),
+            1,
+            "{host}: {types:?}"
+        );
+    }
 }
 
 #[test]

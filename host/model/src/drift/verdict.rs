@@ -15,9 +15,10 @@ const EVIDENCE: f64 = 20.0;
 const EVIDENCE_PER_TYPE: f64 = 2.0;
 /// Part of the values that a window may differ by beyond the largest difference within a good run.
 const MARGIN: f64 = 0.2;
-/// Largest difference within a good run that is taken into account. Even an uneven site does not hide a field that is
-/// gone altogether.
+/// Largest difference of types within a good run that is taken into account if a window has [`MANY_MORE`] times as many
+/// values of a type as the whole run. A few odd pages do not hide a field that is gone altogether.
 const MAX_SPREAD: f64 = 0.7;
+const MANY_MORE: u64 = 2;
 /// Smallest number of values whose sizes are compared.
 const MIN_VALUES: u64 = 8;
 
@@ -138,11 +139,14 @@ fn of_field(
     let found = distances(&before.shape, window, name);
     let none = Distances::default();
     let spread = before.spread.get(name).unwrap_or(&none);
-    let is_beyond = |distance: f64, spread: f64| {
-        distance >= min_distance && distance > spread.min(MAX_SPREAD) + MARGIN
-    };
+    let is_beyond =
+        |distance: f64, spread: f64| distance >= min_distance && distance > spread + MARGIN;
     let (was, is) = (before.shape.types_of(name), window.types_of(name));
-    if is_beyond(found.types, spread.types) && is_no_chance(&was, &is) {
+    let types_spread = match has_many_more(&was, &is) {
+        true => spread.types.min(MAX_SPREAD),
+        false => spread.types,
+    };
+    if is_beyond(found.types, types_spread) && is_no_chance(&was, &is) {
         let absent = |types: &[u64; N_TYPES]| {
             let n: u64 = types.iter().sum();
             types[Type::Absent as usize] as f64 / n.max(1) as f64
@@ -197,6 +201,12 @@ fn type_distance(before: &[u64; N_TYPES], now: &[u64; N_TYPES]) -> f64 {
     let differences =
         pairs.map(|(before, now)| (*before as f64 / n_before - *now as f64 / n_now).abs());
     differences.sum::<f64>() / 2.0
+}
+
+/// Returns true if a window has many more values of a type than a whole run.
+fn has_many_more(run: &[u64; N_TYPES], window: &[u64; N_TYPES]) -> bool {
+    let mut pairs = run.iter().zip(window);
+    pairs.any(|(run, window)| *window >= super::MIN_WINDOW as u64 && *window >= run * MANY_MORE)
 }
 
 /// Returns true if types differ by more than chance: by the divergence of their shares, times the number of values.

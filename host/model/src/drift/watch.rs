@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::profile::{GroupName, Profile};
+use super::profile::{GroupName, OTHER_HOSTS, Profile};
 use super::sample::Sample;
 use super::shape::Shape;
 use super::verdict::{Departure, departure};
@@ -20,8 +20,6 @@ pub struct Watch<P> {
     /// Fields that the schemas list, by kind. Kinds whose schemas list none are not here.
     declared: BTreeMap<String, BTreeSet<String>>,
     groups: BTreeMap<GroupName, Waiting<P>>,
-    /// True if pages are those of another run or plugin, from which this run does not learn.
-    is_earlier: bool,
 }
 
 /// Pages of one kind and host.
@@ -32,8 +30,16 @@ struct Waiting<P> {
     passed: VecDeque<Sample>,
     /// Reason why the items of this run are held; `None` as long as none departs.
     departure: Option<Departure>,
-    /// True if an earlier opening held them.
-    was_held: bool,
+}
+
+impl<P> Waiting<P> {
+    fn new(departure: Option<Departure>) -> Self {
+        Self {
+            pages: VecDeque::new(),
+            passed: VecDeque::new(),
+            departure,
+        }
+    }
 }
 
 /// A page, with the item of it that is looked at.
@@ -75,13 +81,20 @@ impl<P> Watch<P> {
             sensitivity,
             declared: declared.collect(),
             groups: BTreeMap::new(),
-            is_earlier: false,
         }
     }
 
-    /// Judges pages of another run or plugin until [`begin_anew`](Self::begin_anew): nothing is learned from them.
-    pub fn begin_earlier(&mut self) {
-        self.is_earlier = true;
+    /// Returns a watch for pages of another run or plugin, which are judged in the same way. This run neither learns from
+    /// them, nor is it held because of them.
+    #[must_use]
+    pub fn for_earlier(&self) -> Self {
+        Self {
+            baseline: self.baseline.clone(),
+            run: Profile::default(),
+            sensitivity: self.sensitivity,
+            declared: self.declared.clone(),
+            groups: BTreeMap::new(),
+        }
     }
 
     /// Returns the profile of the items of this run that have passed.
@@ -95,9 +108,30 @@ impl<P> Watch<P> {
     }
 
     /// Returns true if items of this kind and host wait for a verdict. Others are not judged: nothing is known of them, or
-    /// too little, or nothing is to be held.
+    /// too little, and none are held, or nothing is to be held.
     pub fn is_judged(&self, kind: &str, host: &str) -> bool {
-        self.sensitivity.min_distance().is_some() && self.baseline.judges(kind, host).is_some()
+        self.sensitivity.min_distance().is_some() && self.group_of(kind, host).is_some()
+    }
+
+    /// Returns the name of the group with which items of this kind and host are judged or held.
+    fn group_of(&self, kind: &str, host: &str) -> Option<GroupName> {
+        let judges = self.baseline.judges(kind, host).cloned();
+        // What is held stays held, also if it has no profile any more.
+        judges.or_else(|| {
+            // A host with a group of its own is not judged by the others, however little the group knows.
+            let own = self.baseline.group(kind, host);
+            let has_own = own.is_some_and(|(name, _)| name.host == host);
+            let others = (!has_own).then_some(OTHER_HOSTS);
+            let mut names = std::iter::once(host).chain(others).map(|host| GroupName {
+                kind: kind.to_owned(),
+                host: host.to_owned(),
+            });
+            let is_held = |name: &GroupName| {
+                let waiting = self.groups.get(name);
+                waiting.is_some_and(|waiting| waiting.departure.is_some())
+            };
+            names.find(is_held)
+        })
     }
 
     /// Counts a page that is not judged, by the item of a kind that is looked at.
@@ -108,17 +142,12 @@ impl<P> Watch<P> {
     /// Adds a page to those that wait from `now` on, by the item of a kind that is looked at. Times are in milliseconds of a
     /// clock that does not go back.
     pub fn add(&mut self, page: P, kind: &str, host: &str, sample: Sample, now: u64) {
-        let name = self.baseline.judges(kind, host).cloned();
-        let name = name.unwrap_or_else(|| GroupName {
+        let name = self.group_of(kind, host).unwrap_or_else(|| GroupName {
             kind: kind.to_owned(),
             host: host.to_owned(),
         });
-        let waiting = self.groups.entry(name).or_insert_with(|| Waiting {
-            pages: VecDeque::new(),
-            passed: VecDeque::new(),
-            departure: None,
-            was_held: false,
-        });
+        let waiting = self.groups.entry(name);
+        let waiting = waiting.or_insert_with(|| Waiting::new(None));
         waiting.pages.push_back(WaitingPage {
             page,
             host: host.to_owned(),
@@ -129,27 +158,12 @@ impl<P> Watch<P> {
 
     /// Holds a group from now on, because an earlier opening did.
     pub fn hold(&mut self, group: GroupName, departure: Departure) {
-        let waiting = Waiting {
-            pages: VecDeque::new(),
-            passed: VecDeque::new(),
-            departure: Some(departure),
-            was_held: true,
-        };
-        self.groups.insert(group, waiting);
-    }
-
-    /// Forgets the verdicts on pages so far, but for those of earlier openings: what comes is judged by itself.
-    pub fn begin_anew(&mut self) {
-        self.is_earlier = false;
-        let groups = self.groups.values_mut();
-        for waiting in groups.filter(|waiting| !waiting.was_held) {
-            waiting.departure = None;
-            waiting.passed.clear();
-        }
+        self.groups.insert(group, Waiting::new(Some(departure)));
     }
 
     /// Returns the number of pages that wait, each counted once for each of its kinds.
-    pub fn n_waiting(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn n_waiting(&self) -> usize {
         self.groups
             .values()
             .map(|waiting| waiting.pages.len())
@@ -203,9 +217,7 @@ impl<P> Watch<P> {
         let (mut pages, mut samples) = (Vec::with_capacity(n), Vec::new());
         for judged in judged {
             if departure.is_none() {
-                if !self.is_earlier {
-                    self.run.add(&name.kind, &judged.host, &judged.sample);
-                }
+                self.run.add(&name.kind, &judged.host, &judged.sample);
                 samples.push(judged.sample);
             }
             pages.push(judged.page);
