@@ -31,7 +31,7 @@ pub(super) enum AccessCommand {
 pub(super) enum TokenCommand {
     /// Make a token, and print it: nothing prints it again
     #[command(
-        after_help = "Roles: viewer sees everything, operator decides what is crawled too, publisher pushes plugins too, admin does\neverything. In a namespace, a role holds for the resources and plugins whose names begin with it.\n\nExamples:\n  crawler access token add alice --role viewer\n  crawler access token add ci --role operator,publisher --namespace team --valid-for 90days"
+        after_help = "Roles: a viewer sees everything. An operator may also decide what is crawled, and a publisher may also push plugins. An\nadmin may do everything. In a namespace, a role holds for the resources and plugins whose names begin with it.\n\nExamples:\n  crawler access token add alice --role viewer\n  crawler access token add ci --role operator,publisher --namespace team --valid-for 90days"
     )]
     Add(AddArgs),
     /// List the tokens, without what makes them secret

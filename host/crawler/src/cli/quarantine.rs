@@ -20,7 +20,7 @@ const PAGE: u32 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum QuarantineCommand {
-    /// List what is held and why: an entry for each kind and host of a run
+    /// List what is held and why: a hold for each kind and host of a run
     #[command(
         after_help = "Examples:\n  crawler quarantine list books\n  crawler quarantine list books -o json"
     )]

@@ -165,7 +165,7 @@ impl Applies {
     pub fn words(self) -> &'static str {
         match self {
             Applies::Pages => {
-                "for pages taken from then on. A longer delay or a rate from before binds a host for another minute and twice its own time. Which pages of the last run `--unchanged skip` fetches again is decided when a run begins"
+                "for pages taken from then on. If you shorten a delay or lift a rate, the old one still holds at each host for a minute and twice its length. Which pages of the last run `--unchanged skip` fetches again is decided when a run begins"
             }
             Applies::Links => {
                 "for links of pages taken from then on; a link that was refused comes again only if another page has it"

@@ -18,7 +18,7 @@ const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.r
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 48] = [
+const EXCUSES: [(&str, &str, &str); 51] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -194,6 +194,21 @@ const EXCUSES: [(&str, &str, &str); 48] = [
         "host/docs/src/operate/slow.md",
         "$ crawler resource get books",
         "a crawl of the reader's own; tests/system/frontier.rs asks the same",
+    ),
+    (
+        "host/docs/src/operate/fewer-items.md",
+        "$ crawler resource runs books",
+        "two runs of the reader's own; tests/system/runs.rs asks the same",
+    ),
+    (
+        "host/docs/src/guide/sql.md",
+        "$ crawler resource update books --changes 30",
+        "a database of the reader's own; tests/tests/sql has one with a history",
+    ),
+    (
+        "host/docs/src/reference/access.md",
+        "$ crawler access token add alice --role viewer --namespace team --valid-for 90days",
+        "a cluster with TLS of the reader's own; tests/system/tokens.rs makes tokens and logs in",
     ),
     (
         "host/docs/src/reference/grpc.md",

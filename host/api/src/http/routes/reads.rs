@@ -160,7 +160,7 @@ pub(super) fn frontiers() -> Vec<Route> {
             quarantine::list,
             RouteDocs {
                 gives: &[Content::Message("ListQuarantineResponse")],
-                answer: r#"[held items](../guide/drift.md), an entry for each kind and host of a run: `{"holds":[…]}`; each with `id`, `run`, `kind`, `host`, `field`, `departs` (presence, type, length, number or distinct), `before`, `now`, `plugin`, `since`, `items`, `bytes`"#,
+                answer: r#"[held items](../guide/drift.md), a hold for each kind and host of a run: `{"holds":[…]}`; each with `id`, `run`, `kind`, `host`, `field`, `departs` (presence, type, length, number or distinct), `before`, `now`, `plugin`, `since`, `items`, `bytes`"#,
                 errors: &[(404, ""), (503, "the storage does not answer")],
                 ..RouteDocs::default()
             },
