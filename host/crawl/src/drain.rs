@@ -14,12 +14,15 @@ use tokio_util::sync::CancellationToken;
 use super::backlog;
 use super::end::CrawlEnd;
 use super::shared::Shared;
+use crawler_frontier::{OUTBOX_WINDOW, OutboxBatch};
 use crawler_model::settings::SinkName;
 use crawler_process::retry::Backoff;
 use crawler_process::stage::Stage;
 use crawler_process::telemetry;
 use crawler_sink::{Gathering, Sink, SinkError};
 
+/// Size in bytes of the items that gather for one write at most. Those that come while it is made have room in memory, too.
+const MAX_GATHERED: u64 = OUTBOX_WINDOW / 4 * 3;
 /// Number of items of one write. While one write is made durable the next items gather.
 const BATCH: usize = 2_000;
 /// Time for which items are delivered after the crawl was told to stop.
@@ -114,6 +117,8 @@ impl SinkDelivery<'_> {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+        // Items of which the sink has taken none yet, and left a mark instead.
+        let mut marked: Option<OutboxBatch> = None;
         loop {
             let gathering = sink.gathering();
             if self.last_error.is_none() && self.n_known == 0 {
@@ -126,10 +131,15 @@ impl SinkDelivery<'_> {
                 return false;
             }
             let max_items = gathering.max_items.max(BATCH).max(self.n_known as usize);
-            let batch = match Stage::Sink
-                .charged(frontier.outbox(&self.name, max_items))
-                .await
-            {
+            // A sink for which items gather wants more of them at once.
+            let batch = match marked.take().filter(|_| gathering.max_wait.is_zero()) {
+                Some(batch) => Ok(batch),
+                None => {
+                    let read = frontier.outbox(&self.name, max_items);
+                    Stage::Sink.charged(read).await
+                }
+            };
+            let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
                     shared.lost_frontier(error);
@@ -185,12 +195,13 @@ impl SinkDelivery<'_> {
                         shared.lost_frontier(error);
                         return false;
                     }
-                    // The sink writes no item before its mark is durable.
-                    if written.n_items == 0
-                        && let Err(error) = frontier.settle().await
-                    {
-                        shared.lost_frontier(error);
-                        return false;
+                    if written.n_items == 0 {
+                        // The sink writes no item before its mark is durable.
+                        if let Err(error) = frontier.settle().await {
+                            shared.lost_frontier(error);
+                            return false;
+                        }
+                        marked = Some(batch);
                     }
                     shared.progress.notify_one();
                     continue;
@@ -262,6 +273,7 @@ impl SinkDelivery<'_> {
         let (shared, no_more) = (self.shared, self.no_more);
         // The crawl must not stop for items that only wait for others.
         let max_bytes = shared.max_undelivered(&shared.config().settings) / 2;
+        let max_bytes = max_bytes.min(MAX_GATHERED);
         let waiting = || shared.parts.frontier.undelivered(&self.name);
         let enough = || {
             let waiting = waiting();

@@ -71,7 +71,7 @@ pub use error::FrontierError;
 pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};
 pub use log::LogStore;
 pub use opening::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
-pub use outbox::{ItemOutbox, OutboxBatch, Undelivered};
+pub use outbox::{ItemOutbox, OUTBOX_WINDOW, OutboxBatch, Undelivered};
 pub use quarantine::{Judgement, KeptBack, Profiles, Quarantine, WaitingPage};
 pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
 

@@ -13,6 +13,10 @@ use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::settings::{SinkName, SinkNames};
 
+/// Size in bytes of the items that a frontier on disk keeps in memory, for sinks that keep up. Beyond them, a sink that lags
+/// behind costs a read of the storage for each batch.
+pub const OUTBOX_WINDOW: u64 = 8 << 20;
+
 /// Items that are committed and that not all sinks have yet. The sinks are those that the frontier was opened for; a
 /// call for any other fails with [`FrontierError::NoSink`].
 #[async_trait]

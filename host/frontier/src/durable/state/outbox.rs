@@ -11,7 +11,7 @@ use crawler_model::crawl::ItemRecord;
 use crawler_model::settings::{SinkName, SinkNames};
 
 /// Maximum size in bytes of the items that are kept in memory.
-pub(in crate::durable) const WINDOW: usize = 8 << 20;
+pub(in crate::durable) const WINDOW: usize = crate::OUTBOX_WINDOW as usize;
 
 /// Items in the outbox. Some of the latest are in memory, for the sinks that keep up.
 #[derive(Debug)]
