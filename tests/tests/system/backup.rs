@@ -25,9 +25,12 @@ fn a_crawl_goes_on_from_a_backup_when_everything_else_is_lost() {
 
     let home = server.stop();
     let taken = home.ok(["backup", &archive]);
-    assert_eq!(home.ok(["backup", "verify", &archive]), taken);
+    let what = taken.strip_prefix("backed up: ").expect("it is told");
+    let verified = home.ok(["backup", "verify", &archive]);
+    assert_eq!(verified, format!("whole and undamaged: {what}"));
     drop(home);
-    assert_eq!(other.ok(["restore", &archive]), taken);
+    let restored = other.ok(["restore", &archive]);
+    assert_eq!(restored, format!("restored: {what}"));
     let server = Server::start_in(other, &[]);
     gate.open();
     let after = server.finished("books");

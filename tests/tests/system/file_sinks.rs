@@ -172,8 +172,10 @@ fn independent_readers_find_each_item_once_after_compaction() {
         std::fs::write(&foreign, "mine").expect("the folder is there");
         let command = ["sink", "compact", name, "--min-files=2"];
         let young = server.ok(&command);
-        let nothing = format!("sink {name}: 0 files of 0 B became 0 in ");
+        let nothing = format!("sink {name}: 0 files of 0 B became 0; ");
         assert!(young.starts_with(&nothing), "{young}");
+        let why = format!("; {before} small files left, younger than --min-age");
+        assert!(young.trim_end().ends_with(&why), "{young}");
         let command = [&command[..], &["--min-age=0s"]].concat();
         let dry = server.ok(&[&command[..], &["--dry-run"]].concat());
         assert!(dry.contains(" would become one"), "{dry}");
