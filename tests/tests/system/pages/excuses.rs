@@ -198,7 +198,7 @@ const EXCUSES: [(&str, &str, &str); 51] = [
     (
         "host/docs/src/operate/fewer-items.md",
         "$ crawler resource runs books",
-        "two runs of the reader's own; tests/system/runs.rs asks the same",
+        "two runs of the reader's own; tests/system/schedules.rs asks the same",
     ),
     (
         "host/docs/src/guide/sql.md",
