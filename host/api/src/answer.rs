@@ -13,7 +13,7 @@ use crawler_master::{
     BrokenRecord, DrainProgress, ListPage, NodeView, NodesView, ResourceView, ScheduledResource,
     ShardView,
 };
-use crawler_model::crawl::Counts;
+use crawler_model::crawl::{Counts, ItemRecord};
 use crawler_model::event::EventCounts;
 use crawler_model::id::NodeId;
 use crawler_model::node::NodeEvent;
@@ -188,9 +188,13 @@ fn shard(view: ShardView) -> proto::ShardStatus {
 
 /// Returns an item with the position from which a reader that was cut off resumes.
 pub(super) fn item(placed: PositionedItem) -> proto::Item {
-    let record = placed.item;
+    item_at(placed.next.to_string(), placed.item)
+}
+
+/// Returns an item with this position.
+pub(super) fn item_at(position: String, record: ItemRecord) -> proto::Item {
     proto::Item {
-        position: placed.next.to_string(),
+        position,
         key: record.key.0,
         url: record.url,
         rule: record.rule,

@@ -2,6 +2,7 @@
 
 use crawler_proto as proto;
 
+use super::answer;
 use super::client::Client;
 use super::forward::Origin;
 use super::lists::bad_token;
@@ -9,7 +10,6 @@ use super::problem::Problem;
 use super::{Api, CALL_DEADLINE, page_max};
 use crawler_frontier::reader::HeldPage;
 use crawler_master::control::quarantine::{Decided, HoldId};
-use crawler_model::crawl::ItemRecord;
 use crawler_model::drift::{Action, Departs, Hold};
 
 impl Api {
@@ -98,23 +98,12 @@ pub(super) fn holds(found: Vec<(HoldId, Hold)>) -> proto::ListQuarantineResponse
 
 pub(super) fn items(page: HeldPage) -> proto::ReadQuarantineResponse {
     let next = page.next.map(|next| next.to_string());
+    let items = page.items.into_iter();
+    // The position of a held item is its number, from which no reader of items goes on.
+    let items = items.map(|(number, record)| answer::item_at(number.to_string(), record));
     proto::ReadQuarantineResponse {
-        items: page.items.into_iter().map(item).collect(),
+        items: items.collect(),
         next_page_token: next.unwrap_or_default(),
-    }
-}
-
-/// Returns a held item. Its position is its number, from which no reader of items goes on.
-fn item((number, record): (u64, ItemRecord)) -> proto::Item {
-    proto::Item {
-        position: number.to_string(),
-        key: record.key.0,
-        url: record.url,
-        rule: record.rule,
-        schema: record.schema,
-        run: record.run.0,
-        fetched_at: record.fetched_at,
-        json: Box::<str>::from(record.item).into_string(),
     }
 }
 

@@ -200,7 +200,7 @@ impl Judge<'_> {
                 watch.hold(hold.group, hold.departure);
             }
         }
-        for page in std::mem::take(&mut pages) {
+        for page in pages {
             for (kind, sample, host, numbers) in samples(&page) {
                 watch.add(numbers, &kind, &host, sample, 0);
             }

@@ -50,6 +50,7 @@ pub use patterns::{
 };
 pub use quarantine::{
     a_decision_leaves_what_was_held_since, a_run_remembers_that_items_of_it_were_dropped,
+    a_run_whose_items_were_dropped_is_not_judged_by,
     a_run_with_nothing_left_is_what_the_next_is_judged_by,
     an_item_is_in_one_place_after_any_history, held_items_reach_a_sink_only_once_they_are_released,
     held_items_wait_for_a_decision_over_runs, items_of_an_earlier_run_are_dropped_without_a_trace,

@@ -41,7 +41,7 @@ pub(super) enum FrontierCommand {
         /// Only those that ended so: an outcome like parsed or gone, or a reason like timeout
         #[arg(long, value_name = "OUTCOME")]
         outcome: Option<String>,
-        /// How many at most
+        /// Number of URLs at most
         #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
         #[command(flatten)]

@@ -37,7 +37,7 @@ pub(super) enum QuarantineCommand {
         name: ResourceName,
         /// The hold, as `crawler quarantine list` names it
         hold: HoldId,
-        /// How many at most
+        /// Number of items at most
         #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
     },

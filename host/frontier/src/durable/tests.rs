@@ -150,6 +150,7 @@ openings! {
     held_items_reach_a_sink_only_once_they_are_released
     a_decision_leaves_what_was_held_since
     a_run_with_nothing_left_is_what_the_next_is_judged_by
+    a_run_whose_items_were_dropped_is_not_judged_by
     held_items_wait_for_a_decision_over_runs
     a_run_remembers_that_items_of_it_were_dropped
     items_of_an_earlier_run_are_dropped_without_a_trace

@@ -233,6 +233,24 @@ pub async fn a_run_with_nothing_left_is_what_the_next_is_judged_by([first, secon
     assert!(!is_judged(&open_run(&first, Run(3)).await));
 }
 
+pub async fn a_run_whose_items_were_dropped_is_not_judged_by([first, second]: Two) {
+    let frontier = open(&first).await;
+    frontier.seed(vec![new("http://a/1")]).await.unwrap();
+    commit(&frontier, 0, 1).await;
+    judge(&frontier, &waiting(&frontier), why()).await;
+    assert_eq!(decide(&frontier, Action::Drop).await, 1);
+    frontier.settle().await.unwrap();
+    // What the run learns after the decision is a part of the site only.
+    let again = open(&second).await;
+    let mut learned = again.profiles().unwrap().run;
+    (0..MIN_PAGES).for_each(|_| learned.add(KIND, HOST, &Sample::of(r#"{"n": 1}"#)));
+    again.store_profile(&learned).await.unwrap();
+    again.settle().await.unwrap();
+    let next = open_run(&first, Run(2)).await;
+    let baseline = next.profiles().unwrap().baseline;
+    assert_eq!(baseline.judges(KIND, HOST), None);
+}
+
 pub async fn held_items_wait_for_a_decision_over_runs([first, second]: Two) {
     let frontier = open(&first).await;
     frontier.seed(vec![new("http://a/1")]).await.unwrap();

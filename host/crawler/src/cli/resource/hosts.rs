@@ -21,7 +21,7 @@ pub(in crate::cli) struct HostsArgs {
     /// Only those in this state
     #[arg(long)]
     state: Option<State>,
-    /// How many at most
+    /// Number of hosts at most
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     #[command(flatten)]
