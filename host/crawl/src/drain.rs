@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::backlog;
 use super::end::CrawlEnd;
 use super::shared::Shared;
+use crawler_frontier::OutboxBatch;
 use crawler_model::settings::SinkName;
 use crawler_process::retry::Backoff;
 use crawler_process::stage::Stage;
@@ -114,6 +115,8 @@ impl SinkDelivery<'_> {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+        // Items of the last write, if the sink took none of them and only left a mark.
+        let mut marked: Option<OutboxBatch> = None;
         loop {
             let gathering = sink.gathering();
             if self.last_error.is_none() && self.n_known == 0 {
@@ -126,10 +129,14 @@ impl SinkDelivery<'_> {
                 return false;
             }
             let max_items = gathering.max_items.max(BATCH).max(self.n_known as usize);
-            let batch = match Stage::Sink
-                .charged(frontier.outbox(&self.name, max_items))
-                .await
-            {
+            let batch = match marked.take() {
+                Some(batch) => Ok(batch),
+                None => {
+                    let read = frontier.outbox(&self.name, max_items);
+                    Stage::Sink.charged(read).await
+                }
+            };
+            let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
                     shared.lost_frontier(error);
@@ -185,12 +192,16 @@ impl SinkDelivery<'_> {
                         shared.lost_frontier(error);
                         return false;
                     }
-                    // The sink writes no item before its mark is durable.
-                    if written.n_items == 0
-                        && let Err(error) = frontier.settle().await
-                    {
-                        shared.lost_frontier(error);
-                        return false;
+                    if written.n_items == 0 {
+                        // The sink writes no item before its mark is durable.
+                        if let Err(error) = frontier.settle().await {
+                            shared.lost_frontier(error);
+                            return false;
+                        }
+                        // The same items are for the next write, unless the sink wants more of them.
+                        let wanted = sink.gathering();
+                        let is_enough = wanted.max_wait.is_zero() && wanted.max_items <= max_items;
+                        marked = is_enough.then_some(batch);
                     }
                     shared.progress.notify_one();
                     continue;

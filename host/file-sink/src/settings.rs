@@ -70,8 +70,8 @@ pub struct FileSettings {
     pub partition: Partition,
     /// Conditions by which items are chosen before the sink gets them. A plan that was made under others is replaced.
     pub only: Vec<String>,
-    /// Size in bytes of the items at which files are written. A single item may be larger. A frontier gives no more than
-    /// 8 MiB of items at once, so a larger size would have no effect.
+    /// Size in bytes of the items at which files are written. A single item may be larger. It goes up to 8 MiB, because all
+    /// items of a write are in memory.
     pub max_file_bytes: u64,
     /// Time for which items gather until smaller files are written.
     pub max_wait: Duration,

@@ -45,6 +45,8 @@ pub struct FaultyFrontier {
     pub left: Mutex<Vec<(String, Option<Validators>)>>,
     /// Number of times that a caller waited for durability.
     pub(crate) n_settles: AtomicUsize,
+    /// Number of reads for a sink that found items.
+    pub(crate) n_outbox_reads: AtomicUsize,
     /// Number of ends of the process that are attributed to `root`.
     pub root_ends: u32,
     pub(crate) n_entered_root: AtomicUsize,
@@ -229,7 +231,10 @@ impl LogStore for FaultyFrontier {
 #[async_trait]
 impl ItemOutbox for FaultyFrontier {
     async fn outbox(&self, sink: &SinkName, max: usize) -> Result<OutboxBatch, FrontierError> {
-        self.inner.0.outbox(sink, max).await
+        let batch = self.inner.0.outbox(sink, max).await?;
+        let n_reads = usize::from(!batch.items.is_empty());
+        self.n_outbox_reads.fetch_add(n_reads, Ordering::Relaxed);
+        Ok(batch)
     }
 
     async fn clear_outbox(

@@ -548,6 +548,34 @@ async fn items_gather_until_there_are_enough_or_the_crawl_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn items_are_not_read_again_after_a_mark_unless_more_gather() {
+    for (max_wait, wants_when_marked, reads_of_a_write) in [
+        (Duration::ZERO, 0, 1),
+        (Duration::from_secs(60), 0, 2),
+        (Duration::ZERO, 10_000, 2),
+    ] {
+        let frontier = Arc::new(FaultyFrontier::default());
+        let sink = Kept {
+            leaves_marks: true,
+            wants_when_marked,
+            gathering: Gathering {
+                max_wait,
+                ..Gathering::default()
+            },
+            ..Kept::default()
+        };
+        let n_writes = sink.n_writes.clone();
+        let (settings, stop) = (CrawlSettings::default(), CancellationToken::new());
+        let ended = crawl_on(frontier.clone(), &["/"], settings, sink, stop).await;
+        assert_eq!((ended.end, ended.n_items), (CrawlEnd::Finished, 5));
+        let n_writes = n_writes.load(Ordering::Relaxed) as usize;
+        let n_reads = frontier.n_outbox_reads.load(Ordering::Relaxed);
+        let expected = n_writes * reads_of_a_write;
+        assert_eq!(n_reads, expected, "{max_wait:?}, {wants_when_marked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn items_that_only_the_sink_has_fail_the_crawl() {
     let sink = Kept {
         n_there: 1_000,

@@ -235,6 +235,12 @@ pub(super) struct Kept {
     pub(super) write_time: Duration,
     /// Largest number of items that a write takes.
     pub(super) n_at_once: Option<usize>,
+    /// True if it leaves a mark before each write, as sinks of files do.
+    pub(super) leaves_marks: bool,
+    /// Number of items that it wants at once after it has left a mark.
+    pub(super) wants_when_marked: usize,
+    /// True if its mark is there.
+    pub(super) is_marked: bool,
     /// True if a write must not be given up.
     pub(super) is_cut_unsafe: bool,
     /// Signals that a write has begun.
@@ -259,6 +265,10 @@ impl Sink for Kept {
             let source = std::io::Error::other("disk full");
             return Err(SinkError::of_file("write", "x", source));
         }
+        if self.leaves_marks && !std::mem::replace(&mut self.is_marked, true) {
+            return Ok(Written::default());
+        }
+        self.is_marked = false;
         let n_taken = self.n_at_once.unwrap_or(usize::MAX).min(items.len());
         let items = &items[..n_taken];
         self.began.notify_one();
@@ -277,7 +287,11 @@ impl Sink for Kept {
     }
 
     fn gathering(&self) -> Gathering {
-        self.gathering
+        let mut gathering = self.gathering;
+        if self.is_marked {
+            gathering.max_items = gathering.max_items.max(self.wants_when_marked);
+        }
+        gathering
     }
 }
 

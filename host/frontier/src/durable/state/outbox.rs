@@ -10,8 +10,9 @@ use crate::{FrontierError, Undelivered, keys, records};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::settings::{SinkName, SinkNames};
 
-/// Maximum size in bytes of the items that are kept in memory.
-pub(in crate::durable) const WINDOW: usize = 8 << 20;
+/// Maximum size in bytes of the items that are kept in memory. There is room for the 8 MiB that a file sink gathers for one
+/// write, and for the items that arrive during that write.
+pub(in crate::durable) const WINDOW: usize = 12 << 20;
 
 /// Items in the outbox. Some of the latest are in memory, for the sinks that keep up.
 #[derive(Debug)]

@@ -415,7 +415,7 @@ async fn items_that_are_read_back_are_bounded_by_their_bytes_too() {
     frontier.close().await.unwrap();
     let again = reopen(&objects, 1).await;
     let mut n_read = 0;
-    for n in [8, 8, 8] {
+    for n in [12, 12] {
         let batch = again.outbox(&SinkName::lines(), 2_000).await.unwrap();
         assert_eq!(batch.items.len(), n);
         n_read += n as u64;

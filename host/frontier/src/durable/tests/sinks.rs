@@ -48,3 +48,21 @@ async fn a_sink_that_lags_gets_no_fewer_items_than_before() {
     assert!(before.len() > 7, "{}", before.len());
     assert_eq!(frontier.undelivered(&slow).n_items, u64::from(N_ITEMS));
 }
+
+#[tokio::test]
+async fn items_that_come_during_a_write_of_files_stay_in_memory() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let lines = SinkName::lines();
+    let opened = frontiers.open(open_options(&frontiers, 1).await).await;
+    let durable = Arc::new(opened.unwrap());
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["0"])).await.unwrap();
+    // Files have 8 MiB together at most.
+    for n in 0..11 {
+        commit_large(&frontier, n).await;
+    }
+    frontier.clear_outbox(&lines, 8, None).await.unwrap();
+    let in_memory = durable.inner.state().outbox.from(8, 1_000);
+    assert_eq!(in_memory.map(|items| items.len()), Ok(3));
+}
