@@ -60,6 +60,13 @@ impl Followed {
             .unwrap_or_else(|| Self::of(schedule))
     }
 
+    /// Records that nothing is to be done before the start, even if the clock was set back to before the last decision. A due
+    /// time that waits for the end of a run is never quiet.
+    fn wait(&mut self, now: UnixMillis) {
+        self.seen = Seen::default();
+        self.quiet = now..self.schedule.value.quiet().end;
+    }
+
     /// Takes note of a due time that is noticed now.
     fn notice(&mut self, now: UnixMillis) {
         if let ScheduleStep::Decide { is_missed, .. } = self.schedule.value.step(now) {
@@ -207,7 +214,7 @@ async fn turn(
         match looked {
             Ok(Look::Waits) => {
                 if let Some(followed) = all.get_mut(&name) {
-                    followed.seen = Seen::default();
+                    followed.wait(now);
                 }
                 continue;
             }

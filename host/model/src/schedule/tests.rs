@@ -561,6 +561,11 @@ fn whatever_the_clock_does_nothing_starts_twice() {
             }
             clocked.look(now);
             assert!(clocked.started.is_sorted_by(|a, b| a < b));
+            // A leader need not look again before the start.
+            let until = clocked.schedule.starts_at().unwrap();
+            let later = now + random(until.saturating_sub(now).max(1));
+            assert_eq!(clocked.schedule.step(now), ScheduleStep::Wait);
+            assert_eq!(clocked.schedule.step(later), ScheduleStep::Wait);
         }
         // The clock is right from now on: each due time starts its run.
         let decided_until = clocked.schedule.decided_until(now);
