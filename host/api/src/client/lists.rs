@@ -83,6 +83,20 @@ impl Client {
         self.all_pages(ask, entries).await
     }
 
+    /// Returns the resources that have a schedule, each with it.
+    pub async fn schedules(&self) -> Result<Vec<proto::ScheduledResource>, ClientError> {
+        let ask = |mut calls: Calls, page_token| {
+            let request = proto::ListSchedulesRequest {
+                page_size: PAGE,
+                page_token,
+                name_prefix: String::new(),
+            };
+            async move { calls.list_schedules(request).await }
+        };
+        let entries = |page: proto::ListSchedulesResponse| (page.schedules, page.next_page_token);
+        self.all_pages(ask, entries).await
+    }
+
     /// Returns the access tokens of a subject, or of all if it is empty, without their secrets.
     pub async fn tokens(&self, subject: &str) -> Result<Vec<proto::AccessToken>, ClientError> {
         let ask = |mut calls: Calls, page_token| {

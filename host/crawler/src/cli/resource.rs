@@ -120,6 +120,12 @@ pub(super) enum ResourceCommand {
         after_help = "Any leader starts a run that is due, and each due time starts one run at most. Whatever is not named has its\ndefault: the schedule before is replaced.\n\nExamples:\n  crawler resource schedule books --cron '0 3 * * *' --tz Europe/Paris --jitter 10m\n  crawler resource schedule books --every 6h --overlap queue\n  crawler resource schedule books\n  crawler resource schedule books --off"
     )]
     Schedule(Box<schedule::ScheduleArgs>),
+    /// List the resources that have a schedule, each with its next run and what became of the last due time
+    #[command(after_help = "Example:\n  crawler resource schedules")]
+    Schedules {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Stop a crawl and forget it; its name is free at once
     #[command(after_help = "Example:\n  crawler resource delete books --purge")]
     Delete {
@@ -229,6 +235,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         ResourceCommand::Diff(args) => diff::run(&client, args).await?,
         ResourceCommand::Events(args) => events::run(&client, args).await?,
         ResourceCommand::Schedule(args) => schedule::run(&client, *args).await?,
+        ResourceCommand::Schedules { output } => schedule::list(&client, &output).await?,
         ResourceCommand::Delete { name, purge } => {
             client
                 .delete_resource(&name, purge, Precondition::default())

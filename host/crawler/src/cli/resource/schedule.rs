@@ -1,4 +1,4 @@
-//! `crawler resource schedule`: when runs of a resource begin by themselves.
+//! `crawler resource schedule` and `schedules`: when runs begin by themselves.
 
 use std::time::Duration;
 
@@ -88,14 +88,63 @@ pub(super) async fn run(client: &Client, args: ScheduleArgs) -> anyhow::Result<(
     Ok(())
 }
 
+/// Lists the resources that have a schedule.
+pub(super) async fn list(client: &Client, output: &OutputArgs) -> anyhow::Result<()> {
+    let schedules = client.schedules().await?;
+    if output.format == Format::Json {
+        return table::print_json(&proto::ListSchedulesResponse {
+            schedules,
+            next_page_token: String::new(),
+        });
+    }
+    let rows: Vec<_> = schedules.iter().map(row).collect();
+    table::print(HEAD, &rows)?;
+    Ok(())
+}
+
+/// Head of the table of schedules.
+const HEAD: [&str; 5] = ["RESOURCE", "TIMES", "NEXT RUN", "LAST DUE", "OUTCOME"];
+
+/// Returns the row of a resource that has a schedule.
+fn row(resource: &proto::ScheduledResource) -> [String; HEAD.len()] {
+    let Some(schedule) = &resource.schedule else {
+        let name = resource
+            .resource
+            .as_ref()
+            .map(|resource| resource.spec().name);
+        let why = "cannot be read: it is damaged, or of a later version".to_owned();
+        let empty = String::new;
+        return [name.unwrap_or_default(), why, empty(), empty(), empty()];
+    };
+    let next = match (schedule.due_at, schedule.waits) {
+        (0, _) => "never".to_owned(),
+        (_, true) => "after the present run".to_owned(),
+        (_, false) => table::time(schedule.starts_at),
+    };
+    let (due, outcome) = match &schedule.last {
+        None => (String::new(), String::new()),
+        Some(last) => (table::time(last.due_at), table::plain(&last.outcome)),
+    };
+    [schedule.name.clone(), times(schedule), next, due, outcome]
+}
+
+/// Formats the times of a schedule.
+fn times(schedule: &proto::Schedule) -> String {
+    let spec = schedule.spec.clone().unwrap_or_default();
+    match spec.every_ms {
+        0 => format!("{} in {}", spec.cron, spec.tz),
+        every => format!("every {}", length(every)),
+    }
+}
+
+/// Formats a length of time in milliseconds, such as `6h`.
+fn length(millis: u64) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_millis(millis))
+}
+
 /// Formats a schedule: its times, the next of them, and what became of the last.
 fn lines(schedule: &proto::Schedule) -> Vec<String> {
     let spec = schedule.spec.clone().unwrap_or_default();
-    let time = |millis| humantime::format_duration(Duration::from_millis(millis)).to_string();
-    let times = match spec.every_ms {
-        0 => format!("{} in {}", spec.cron, spec.tz),
-        every => format!("every {}", time(every)),
-    };
     let next = match (schedule.due_at, schedule.waits) {
         (0, _) => "never".to_owned(),
         (due, true) => format!(
@@ -106,7 +155,7 @@ fn lines(schedule: &proto::Schedule) -> Vec<String> {
     };
     let jitter = match spec.jitter_ms {
         0 => "none".to_owned(),
-        jitter => format!("up to {}", time(jitter)),
+        jitter => format!("up to {}", length(jitter)),
     };
     let last = match &schedule.last {
         None => "none yet".to_owned(),
@@ -134,7 +183,11 @@ fn lines(schedule: &proto::Schedule) -> Vec<String> {
         ("missed", spec.missed),
         ("last due", last),
     ];
-    let first = format!("resource {} runs by schedule: {times}", schedule.name);
+    let first = format!(
+        "resource {} runs by schedule: {}",
+        schedule.name,
+        times(schedule)
+    );
     let rows = rows.map(|(name, value)| format!("  {name:<13} {value}"));
     [first].into_iter().chain(rows).collect()
 }
@@ -223,5 +276,37 @@ mod tests {
             let expected = format!("  last due      1970-01-01T00:00:00Z, {expected}");
             check(&schedule, 5, &expected);
         }
+    }
+
+    #[test]
+    fn a_list_has_a_row_for_a_schedule_that_cannot_be_read() {
+        let mut listed = proto::ScheduledResource {
+            resource: Some(proto::Resource {
+                spec: Some(proto::ResourceSpec {
+                    name: "books".into(),
+                    ..proto::ResourceSpec::default()
+                }),
+                ..proto::Resource::default()
+            }),
+            schedule: Some(daily()),
+        };
+        let next = "1970-01-01T02:01:00Z";
+        let expected = ["books", "0 3 * * * in Europe/Paris", next, "", ""];
+        assert_eq!(row(&listed), expected);
+        let schedule = listed.schedule.as_mut().unwrap();
+        schedule.waits = true;
+        schedule.last = Some(proto::DueTime {
+            due_at: 1_000,
+            outcome: "skipped\u{1b}".into(),
+            ..proto::DueTime::default()
+        });
+        let [_, _, next, due, outcome] = row(&listed);
+        assert_eq!(next, "after the present run");
+        assert_eq!(due, "1970-01-01T00:00:01Z");
+        assert_eq!(outcome, "skipped\\u{1b}");
+        listed.schedule = None;
+        let [name, times, ..] = row(&listed);
+        assert_eq!(name, "books");
+        assert!(times.starts_with("cannot be read"), "{times}");
     }
 }
