@@ -44,7 +44,8 @@ pub trait Sink: Send {
     /// Writes items, the first of which has the number `first` in the outbox. Those that the result counts are durable
     /// at the destination when this returns; there is at least one, unless none were given, or a mark has to be durable
     /// before the items are written. After such a mark the same items come again, and more of them if
-    /// [`gathering`](Self::gathering) asks for more now. A write without items, at the end of a crawl that had none, makes an empty output.
+    /// [`gathering`](Self::gathering) asks for more now. A write without items, at the end of a crawl that had none, makes
+    /// an empty output.
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError>;
 
     /// Returns true if a write may be given up at any moment: it leaves no part of its items behind, or the next opening
