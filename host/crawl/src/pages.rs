@@ -14,7 +14,7 @@ use url::Url;
 use super::end::CrawlEnd;
 use super::peers::Idle;
 use super::shared::Shared;
-use super::slot::n_preparing;
+use super::slot::{max_unreached, n_preparing};
 use super::termination::{is_all_delivered, may_rest};
 use super::{page, spans, traced};
 use crawler_frontier::{Claim, Take, TakeLimits};
@@ -173,6 +173,7 @@ impl<'a> Pages<'a> {
         shared.pages.set_max(may_fly);
         shared.preparing.set_max(n_preparing);
         let (has_slot, may_prepare) = (shared.pages.is_free(), shared.preparing.is_free());
+        let may_reach = shared.preparing.n_unreached() < max_unreached(n_preparing);
         // A crawl with nothing left ends, however short memory is.
         let has_more = || snapshot.in_flight > 0 || frontier.counts().due > 0;
         if !has_slot && !may_prepare && has_more() {
@@ -205,7 +206,8 @@ impl<'a> Pages<'a> {
         let per_host = self.per_host(&settings);
         Ok(TakeLimits {
             ready: has_slot.then_some(per_host),
-            unready: may_prepare.then_some(1),
+            answered: may_prepare.then_some(1),
+            unreached: (may_prepare && may_reach).then_some(1),
         })
     }
 
@@ -231,7 +233,8 @@ impl<'a> Pages<'a> {
         } else {
             let span = spans::of_host(&claim);
             let trace = traced::of_claim(&shared.parts, "host", &claim, asked);
-            let slot = shared.preparing.hold();
+            let is_unreached = !claim.host.has_answered || claim.host.n_failures > 0;
+            let slot = shared.preparing.hold_for(is_unreached);
             let prepare = page::prepare(shared.clone(), slot, claim, stop_signal);
             self.spawn("host", prepare.instrument(span), trace);
         }

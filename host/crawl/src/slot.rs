@@ -16,6 +16,8 @@ const PREPARING_PER_PAGE: u64 = 4;
 const MIN_PREPARING: u64 = 64;
 /// Divisor that gives the share of hosts which are still prepared above [`HOSTS_AHEAD`].
 const SHARE_ABOVE: u64 = 8;
+/// Divisor that gives the share of slots which hosts that were never reached leave to those that have answered.
+const RESERVED_SHARE: u64 = 8;
 
 /// Slots of one kind, and the tasks that have them.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct SlotPool {
     n_held: AtomicU64,
     /// Number of tasks that have a slot, or had one and will want it again.
     n_tasks: AtomicU64,
+    /// Number of tasks for hosts that were never reached, or have failed since.
+    n_unreached: AtomicU64,
     /// Number of tasks that gave up their slot for a while and want one again: they come before new ones.
     n_returning: AtomicU64,
     freed: Notify,
@@ -38,6 +42,7 @@ impl SlotPool {
             max: AtomicU64::new(0),
             n_held: AtomicU64::new(0),
             n_tasks: AtomicU64::new(0),
+            n_unreached: AtomicU64::new(0),
             n_returning: AtomicU64::new(0),
             freed: Notify::new(),
             progress: Arc::clone(progress),
@@ -46,12 +51,25 @@ impl SlotPool {
 
     /// Gives a slot to a new task. The loop has checked that one is free.
     pub(super) fn hold(self: &Arc<Self>) -> SlotGuard {
+        self.hold_for(false)
+    }
+
+    /// Gives a slot to a new task for a host that was never reached, or not: those are counted.
+    pub(super) fn hold_for(self: &Arc<Self>, is_unreached: bool) -> SlotGuard {
         self.n_held.fetch_add(1, Ordering::Relaxed);
         self.n_tasks.fetch_add(1, Ordering::Relaxed);
+        self.n_unreached
+            .fetch_add(u64::from(is_unreached), Ordering::Relaxed);
         SlotGuard(Arc::new(Slot {
             pool: Arc::clone(self),
             is_held: AtomicBool::new(true),
+            is_unreached,
         }))
+    }
+
+    /// Returns the number of tasks for hosts that were never reached, or have failed since.
+    pub(super) fn n_unreached(&self) -> u64 {
+        self.n_unreached.load(Ordering::Relaxed)
     }
 
     /// Sets the number of slots; tasks that have one keep it.
@@ -88,6 +106,7 @@ pub(super) struct SlotGuard(Arc<Slot>);
 struct Slot {
     pool: Arc<SlotPool>,
     is_held: AtomicBool,
+    is_unreached: bool,
 }
 
 /// Counts a task that wants a slot again, until it has one or does not want it any more.
@@ -138,6 +157,8 @@ impl Drop for SlotGuard {
     fn drop(&mut self) {
         self.0.release();
         self.0.pool.n_tasks.fetch_sub(1, Ordering::Relaxed);
+        let n_unreached = u64::from(self.0.is_unreached);
+        (self.0.pool.n_unreached).fetch_sub(n_unreached, Ordering::Relaxed);
         // The page may have changed what there is to do, even if it had no slot any more.
         self.0.pool.progress.notify_one();
     }
@@ -155,6 +176,12 @@ pub(super) fn n_preparing(n_ready_hosts: usize, may_fly: u64) -> u64 {
     }
 }
 
+/// Returns the number of slots that hosts may have which were never reached: the rest is for those that have answered. A
+/// lookup of a name without a server takes seconds, and all slots may be taken by such names at once.
+pub(super) fn max_unreached(n_preparing: u64) -> u64 {
+    n_preparing - n_preparing / RESERVED_SHARE
+}
+
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
@@ -168,6 +195,18 @@ mod tests {
         {
             assert_eq!(n_preparing(n_ready_hosts, may_fly), n);
         }
+    }
+
+    #[test]
+    fn hosts_that_were_never_reached_leave_a_share_of_the_slots() {
+        for (n_preparing, n) in [(0, 0), (1, 1), (8, 7), (64, 56)] {
+            assert_eq!(max_unreached(n_preparing), n);
+        }
+        let pool = pool(8);
+        let (answered, unreached) = (pool.hold(), pool.hold_for(true));
+        assert_eq!((pool.n_tasks(), pool.n_unreached()), (2, 1));
+        drop((answered, unreached));
+        assert_eq!((pool.n_tasks(), pool.n_unreached()), (0, 0));
     }
 
     fn pool(max: u64) -> Arc<SlotPool> {

@@ -73,7 +73,7 @@ pub use log::LogStore;
 pub use opening::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
 pub use outbox::{ItemOutbox, OutboxBatch, Undelivered};
 pub use quarantine::{Judgement, KeptBack, Profiles, Quarantine, WaitingPage};
-pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
+pub use workbench::{HostFailure, HostStanding, HostUpdate, RestingHost, TakeLimits};
 
 /// Approximate size in bytes of a waiting URL in memory.
 const URL_BYTES: usize = 512;
@@ -130,8 +130,9 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore + Quarantine {
     /// Records durably that `root` has returned, with any result.
     async fn leave_root(&self) -> Result<(), FrontierError>;
 
-    /// Returns the next URL, by host clock, priority and age, of the hosts that are wanted; ready hosts come
-    /// first. The number of URLs of one host in flight is bounded by `limits`. The call uses memory only.
+    /// Returns the next URL, by host clock, priority and age, of the hosts that are wanted. Ready hosts come first. Of the
+    /// others, those that have answered and have not failed since come first, but at least each eighth is one of the rest.
+    /// The number of URLs of one host in flight is bounded by `limits`. The call uses memory only.
     fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError>;
 
     /// Calls [`take_within`](Self::take_within) for all hosts alike.
@@ -141,6 +142,13 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore + Quarantine {
 
     /// Returns the number of hosts that are ready and have URLs waiting in memory.
     fn n_ready_hosts(&self) -> usize;
+
+    /// Returns hosts that were resting when the frontier was opened, because they had asked for it or failed; the next call
+    /// returns none. The frontier itself keeps the pause of each of them. Other hosts, and other frontiers, may have the same
+    /// [clock](crawler_model::crawl::clock_of).
+    fn take_resting_hosts(&self) -> Vec<RestingHost> {
+        Vec::new()
+    }
 
     /// Returns how long the call of a page's rule may take before the page has to be recorded by
     /// [`suspect`](Self::suspect). At zero, it is recorded before the call. If `None`, no record would survive the

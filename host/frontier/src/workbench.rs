@@ -1,8 +1,8 @@
 //! Order of pages: which host may be asked next, and which of its URLs comes first.
 //!
 //! Every operation costs the logarithm of the number of entries, whatever the mix of hosts: a host with a
-//! million URLs is one entry among the hosts. Hosts are ordered by the number of their URLs in flight and
-//! then by the moment they may be asked, so that free places go round. URLs of one host are ordered by
+//! million URLs is one entry among the hosts. Hosts are ordered by their [kind](HostKind), by the number of their
+//! URLs in flight and then by the moment they may be asked, so that free places go round. URLs of one host are ordered by
 //! priority, then by the moment they are due, then by age. The number of priorities that are told apart for
 //! one host at a time is limited.
 //!
@@ -26,18 +26,20 @@ mod host;
 mod hosts;
 mod ids;
 mod lane;
+mod limits;
 mod sleep;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use health::{FailureStreak, HostHealth};
-pub use health::{HostFailure, HostStanding, HostUpdate};
+pub(crate) use health::{FailureStreak, HostHealth, HostKind};
+pub use health::{HostFailure, HostStanding, HostUpdate, RestingHost};
 pub(crate) use host::HostClock;
-use host::{Host, Kind, Level, Place};
+use host::{Host, Level, Place};
 pub(crate) use ids::{HostId, LaneId};
 use lane::Lane;
 pub(crate) use lane::{Cursor, Put, QueuePosition};
+pub use limits::TakeLimits;
 use table::Hosts;
 
 /// Result of taking the next URL.
@@ -51,26 +53,9 @@ pub(crate) enum Next<T> {
     Full,
 }
 
-/// Maximum numbers of URLs of one host in flight, by the state of the host. If `None`, no URL of such hosts
-/// is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TakeLimits {
-    /// Limit for a ready host: everything that must be known before its pages are fetched is known.
-    pub ready: Option<u32>,
-    /// Limit for any other host.
-    pub unready: Option<u32>,
-}
-
-impl TakeLimits {
-    /// Creates the same limit for both.
-    pub fn all(per_host: u32) -> Self {
-        Self {
-            ready: Some(per_host),
-            unready: Some(per_host),
-        }
-    }
-}
-
+/// Number of [`Answered`](HostKind::Answered) hosts that are taken in a row while an [`Unreached`](HostKind::Unreached) one is
+/// due. So names without a server hold up no site that is there, and sites that are there leave new ones an eighth.
+pub(crate) const ANSWERED_IN_A_ROW: u32 = 7;
 /// Maximum number of lanes of one host: with each page of the host, the start of each lane is written, and
 /// the lanes are searched.
 const MAX_LANES: usize = 64;
@@ -86,6 +71,8 @@ pub(crate) struct Workbench<T> {
     asleep: BTreeSet<(UnixMillis, HostId)>,
     /// Hosts that have no URLs left, by the moment at which they may be asked again.
     idle: BTreeSet<(UnixMillis, HostId)>,
+    /// Number of `Answered` hosts taken since the last `Unreached` one.
+    n_answered_in_a_row: u32,
     /// Lanes to be read in; not all of them still need it.
     refill_queue: VecDeque<LaneId>,
     n_to_refill: usize,
@@ -103,6 +90,7 @@ impl<T> Default for Workbench<T> {
             idle: BTreeSet::new(),
             queues: BTreeMap::new(),
             asleep: BTreeSet::new(),
+            n_answered_in_a_row: 0,
             refill_queue: VecDeque::new(),
             n_to_refill: 0,
             n_lanes: 0,
@@ -185,23 +173,37 @@ impl<T> Workbench<T> {
         self.change(lane.host, |host| host.n_in_flight += 1);
     }
 
-    /// Takes the next URL, from a host with fewer URLs in flight than it may have. Ready hosts come first.
+    /// Takes the next URL, from a host with fewer URLs in flight than it may have. Ready hosts come first, then those that
+    /// have answered before.
     pub(crate) fn take(&mut self, now: UnixMillis, limits: TakeLimits) -> Next<T> {
         self.wake();
+        let ready = (HostKind::Ready, limits.ready);
+        let answered = (HostKind::Answered, limits.answered);
+        let unreached = (HostKind::Unreached, limits.unreached);
+        let kinds = match self.n_answered_in_a_row < ANSWERED_IN_A_ROW {
+            true => [ready, answered, unreached],
+            false => [ready, unreached, answered],
+        };
         let heads = || {
-            let of = |kind, n: Option<u32>| {
+            let levels = kinds.into_iter().flat_map(|(kind, n)| {
                 let level = |n_in_flight| Level { kind, n_in_flight };
                 self.queues.range(level(0)..level(n.unwrap_or(0)))
-            };
-            let levels = of(Kind::Ready, limits.ready).chain(of(Kind::Unready, limits.unready));
-            levels.filter_map(|(_, queue)| queue.first().copied())
+            });
+            levels.filter_map(|(level, queue)| Some((level.kind, *queue.first()?)))
         };
-        let Some((_, host)) = heads().find(|&(at, _)| at <= now) else {
-            let first = heads().map(|(at, _)| at).min();
+        let Some((kind, (_, host))) = heads().find(|&(_, (at, _))| at <= now) else {
+            let first = heads().map(|(_, (at, _))| at).min();
             // A URL that is being read in may come sooner.
             let first = first.filter(|_| self.n_to_refill == 0);
             return first.map_or(Next::Full, Next::At);
         };
+        match kind {
+            HostKind::Ready => {}
+            HostKind::Answered => {
+                self.n_answered_in_a_row = self.n_answered_in_a_row.saturating_add(1);
+            }
+            HostKind::Unreached => self.n_answered_in_a_row = 0,
+        }
         let popped = self.change(host, |host| {
             host.n_in_flight += 1;
             host.pop(now)

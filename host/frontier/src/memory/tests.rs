@@ -44,6 +44,7 @@ passes! {
     a_host_that_could_not_be_reached_waits_with_all_its_urls
     a_host_that_is_given_up_brings_its_urls_at_once
     a_failure_from_before_an_answer_puts_nothing_off
+    hosts_that_have_answered_leave_the_others_an_eighth
     a_host_has_as_many_in_flight_as_it_may
     items_stay_in_the_outbox_in_order_until_cleared
     f25_links_of_one_pattern_are_stored_up_to_their_bound
@@ -186,7 +187,8 @@ async fn hosts_that_are_made_ready_take_no_place_of_a_page() {
     make_ready(&frontier, 1);
     let of_unready = TakeLimits {
         ready: None,
-        unready: Some(1),
+        answered: Some(1),
+        unreached: Some(1),
     };
     for _ in 0..4 {
         ready(frontier.take_within(0, of_unready).unwrap());

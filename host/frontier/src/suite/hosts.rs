@@ -16,12 +16,14 @@ const READY: HostUpdate = HostUpdate::Ready {
 /// Takes up to 9 URLs of each ready host.
 const OF_READY: TakeLimits = TakeLimits {
     ready: Some(9),
-    unready: None,
+    answered: None,
+    unreached: None,
 };
 /// Takes one URL of each host that is not ready.
 const OF_UNREADY: TakeLimits = TakeLimits {
     ready: None,
-    unready: Some(1),
+    answered: Some(1),
+    unreached: Some(1),
 };
 
 fn failure(until: UnixMillis, gives_up: bool) -> HostFailure {
@@ -177,4 +179,34 @@ pub async fn a_failure_from_before_an_answer_puts_nothing_off(frontier: Arc<dyn 
     frontier.put_off(late, failure(9_000, true)).await.unwrap();
     let again = ready(take(&frontier, 10, 3).await);
     assert_eq!((again.host.n_failures, again.host.given_up), (0, None));
+}
+
+pub async fn hosts_that_have_answered_leave_the_others_an_eighth(frontier: Arc<dyn Frontier>) {
+    let url = |kind: &str, n: u32| new(&format!("http://{kind}{n}/"));
+    let answered = (0..9).map(|n| url("answered", n));
+    frontier.seed(answered.collect()).await.unwrap();
+    let mut claims = Vec::new();
+    for _ in 0..9 {
+        claims.push(ready(take(&frontier, 0, 1).await));
+    }
+    for claim in claims {
+        let well = HostUpdate::Ready {
+            not_before: 0,
+            delay_by: DelaySource::Setting,
+            has_answered: true,
+        };
+        frontier.give_back(claim, well);
+        let claim = ready(take(&frontier, 0, 1).await);
+        assert!(claim.host.is_ready);
+        frontier.give_back(claim, HostUpdate::Unready);
+    }
+    let mut linking = parsed(ready(take(&frontier, 0, 1).await));
+    linking.result.requests = (0..9).map(|n| url("unreached", n)).collect();
+    frontier.commit(linking).await.unwrap();
+    let mut is_unreached = Vec::new();
+    for _ in 0..9 {
+        let claim = ready(take(&frontier, 0, 1).await);
+        is_unreached.push(!claim.host.has_answered);
+    }
+    assert_eq!(is_unreached.iter().filter(|is| **is).count(), 1);
 }

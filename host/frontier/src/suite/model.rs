@@ -7,8 +7,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::{commit_of, new, parsed, retry, take};
-use crate::{Claim, Frontier, HostUpdate, NewRequest, Take};
+use crate::{Claim, Frontier, HostFailure, HostUpdate, NewRequest, Take};
 use crawler_model::crawl::UnixMillis;
+use crawler_model::frontier::DelaySource;
 
 /// A URL in the plainest possible model.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +23,7 @@ struct Known {
     in_flight: bool,
 }
 
-/// Takes, ends, fails and gives back at random for a while, then to the end, and compares each answer with a
+/// Takes, ends, fails, gives back and puts off at random for a while, then to the end, and compares each answer with a
 /// list that is searched from front to back.
 pub async fn any_order_of_calls_gives_what_a_plain_list_gives(
     frontier: Arc<dyn Frontier>,
@@ -32,6 +33,7 @@ pub async fn any_order_of_calls_gives_what_a_plain_list_gives(
     // A URL is due from the moment that `take` was last called with.
     let (mut now, mut heard, mut list) = (0, 0, Vec::<Known>::new());
     let mut clocks = BTreeMap::<String, UnixMillis>::new();
+    let mut failures = BTreeMap::<String, u32>::new();
     let (mut claims, mut ended) = (Vec::<Box<Claim>>::new(), BTreeSet::new());
     let mut stored = BTreeSet::new();
 
@@ -83,7 +85,46 @@ pub async fn any_order_of_calls_gives_what_a_plain_list_gives(
             .iter()
             .position(|known| known.url == claim.request.url.as_str())
             .unwrap();
-        let draw = if draining { 9 } else { rng.random_range(0..10) };
+        let draw = if draining { 9 } else { rng.random_range(0..14) };
+        let until = now + rng.random_range(0..60);
+        let host = claim.request.host();
+        let clock = clocks.entry(host.clone()).or_default();
+        if draw > 9 {
+            let n_failures = failures.entry(host).or_default();
+            let is_first = claim.host.n_failures == *n_failures;
+            list[index].in_flight = false;
+            match draw {
+                10 => frontier.give_back(claim, HostUpdate::Unready),
+                11 => {
+                    *clock = until.max(*clock);
+                    frontier.give_back(claim, HostUpdate::NotBefore(until));
+                }
+                12 => {
+                    *clock = until.max(*clock);
+                    *n_failures = 0;
+                    let ready = HostUpdate::Ready {
+                        not_before: until,
+                        delay_by: DelaySource::Setting,
+                        has_answered: true,
+                    };
+                    frontier.give_back(claim, ready);
+                }
+                _ => {
+                    // Requests that fail side by side count once.
+                    if is_first {
+                        *clock = until.max(*clock);
+                        *n_failures += 1;
+                    }
+                    let failure = HostFailure {
+                        until,
+                        reason: "connect".to_owned(),
+                        gives_up: false,
+                    };
+                    frontier.put_off(claim, failure).await.unwrap();
+                }
+            }
+            continue;
+        }
         if draw == 0 {
             list[index].in_flight = false;
             frontier.give_back(claim, HostUpdate::None);
@@ -102,7 +143,6 @@ pub async fn any_order_of_calls_gives_what_a_plain_list_gives(
             commit.result.requests = links(&mut rng, &mut list, heard);
         }
         commit.result.host_ready_at = now + rng.random_range(0..30);
-        let clock = clocks.entry(commit.claim.request.host()).or_default();
         *clock = commit.result.host_ready_at.max(*clock);
         frontier.commit(commit).await.unwrap();
     }

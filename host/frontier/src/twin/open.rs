@@ -12,6 +12,7 @@ use url::Url;
 use super::plain::Plain;
 use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
+use crate::workbench::{ANSWERED_IN_A_ROW, HostKind};
 use crate::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
     LinkBounds, LinkExchange, LinkPolicy, NewRequest, OpenFrontier, Take, TakeLimits, URL_BYTES,
@@ -120,27 +121,39 @@ impl Frontier for Opened {
         }
         let may = state.waiting().filter_map(|(entry, known)| {
             let host = known.request.host();
-            let is_unready = !state.plain.standing(&host).is_ready;
-            let per_host = if is_unready {
-                limits.unready
-            } else {
-                limits.ready
+            let kind = state.plain.kind(&host);
+            let per_host = match kind {
+                HostKind::Ready => limits.ready,
+                HostKind::Answered => limits.answered,
+                HostKind::Unreached => limits.unreached,
             };
             let has_room = state.n_of_host(&host) < per_host.unwrap_or(0) as usize;
-            has_room.then(|| (state.plain.next_at(known), is_unready, host, *entry))
+            has_room.then(|| (state.plain.next_at(known), kind, host, *entry))
         });
-        let may: Vec<(UnixMillis, bool, String, u64)> = may.collect();
+        let may: Vec<(UnixMillis, HostKind, String, u64)> = may.collect();
         let Some(soonest) = may.iter().map(|(next_at, ..)| *next_at).min() else {
             return Ok(Take::Blocked);
         };
         if soonest > now {
             return Ok(Take::WaitUntil(state.plain.time.to_wall(soonest)));
         }
-        // Ready hosts come first.
         let due = may.iter().filter(|(next_at, ..)| *next_at <= now);
-        let host =
-            due.min_by_key(|(next_at, is_unready, host, _)| (*is_unready, *next_at, host.clone()));
-        let (_, _, host, _) = host.expect("one is due").clone();
+        let is_turn_of_unreached = state.plain.n_answered_in_a_row >= ANSWERED_IN_A_ROW;
+        let host = due.min_by_key(|(next_at, kind, host, _)| {
+            let is_last = *kind == HostKind::Answered && is_turn_of_unreached;
+            let place = if is_last {
+                HostKind::Unreached as u8 + 1
+            } else {
+                *kind as u8
+            };
+            (place, *next_at, host.clone())
+        });
+        let (_, kind, host, _) = host.expect("one is due").clone();
+        match kind {
+            HostKind::Ready => {}
+            HostKind::Answered => state.plain.n_answered_in_a_row += 1,
+            HostKind::Unreached => state.plain.n_answered_in_a_row = 0,
+        }
         let of_host = may.iter().filter(|(t, _, h, _)| *h == host && *t <= now);
         let best = of_host.map(|(.., entry)| *entry).min_by_key(|entry| {
             let known = &state.plain.urls[entry];

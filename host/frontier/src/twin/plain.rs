@@ -9,7 +9,7 @@ use super::quarantine::Quarantined;
 use crate::log::Lines;
 use crate::memory::peers::PeerLinks;
 use crate::monotonic_time::MonotonicTime;
-use crate::workbench::{HostClock, HostHealth};
+use crate::workbench::{HostClock, HostHealth, HostKind};
 use crate::{
     Commit, Committed, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy, NewRequest,
     OpenOptions,
@@ -54,6 +54,8 @@ struct Seen {
 pub struct Plain {
     pub run: Run,
     pub roots: Option<Vec<Url>>,
+    /// Number of `Answered` hosts taken since the last `Unreached` one.
+    pub n_answered_in_a_row: u32,
     /// URLs in the order in which they were stored.
     pub urls: BTreeMap<u64, Known>,
     seen: BTreeMap<Fingerprint, Seen>,
@@ -169,6 +171,12 @@ impl Plain {
     pub(super) fn standing(&self, host: &str) -> HostStanding {
         let health = self.health_by_host.get(host).cloned().unwrap_or_default();
         health.standing(self.clock(host), self.time.latest())
+    }
+
+    /// Returns the kind of a host.
+    pub(super) fn kind(&self, host: &str) -> HostKind {
+        let health = self.health_by_host.get(host);
+        health.map_or_else(|| HostHealth::default().kind(), HostHealth::kind)
     }
 
     /// Returns the health of a host, to be changed.

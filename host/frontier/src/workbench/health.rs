@@ -20,6 +20,17 @@
 use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::DelaySource;
 
+/// Kind of a host by what is known of it, in the order in which hosts come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum HostKind {
+    /// Everything that must be known before its pages are fetched is known.
+    Ready,
+    /// Something has to be found out again. The host has answered, and has not failed since.
+    Answered,
+    /// Something has to be found out first. The host has never answered, or could not be reached since.
+    Unreached,
+}
+
 /// Knowledge about a host beyond its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct HostHealth {
@@ -67,6 +78,15 @@ pub struct HostFailure {
     pub gives_up: bool,
 }
 
+/// Host that is left alone for a while, because it has asked for that or failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestingHost {
+    /// Name and port of the host.
+    pub name: String,
+    /// Time before which it is not asked.
+    pub until: UnixMillis,
+}
+
 /// Knowledge about its host that a claim brings when it is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostUpdate {
@@ -103,9 +123,23 @@ impl HostHealth {
         }
     }
 
-    /// Returns true if everything that must be known before its pages are fetched is known.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.is_ready
+    /// Creates the health of a host that this run has not met. The origin of its delay is kept from an earlier run.
+    pub(crate) fn unmet(delay_by: DelaySource) -> Self {
+        Self {
+            delay_by,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the kind of the host.
+    pub(crate) fn kind(&self) -> HostKind {
+        if self.is_ready {
+            HostKind::Ready
+        } else if self.has_answered && self.failures.is_none() {
+            HostKind::Answered
+        } else {
+            HostKind::Unreached
+        }
     }
 
     /// Returns true if its URLs come whatever its clock says, to be given up.
@@ -213,7 +247,7 @@ mod tests {
         let mut health = HostHealth::default();
         health.apply(READY);
         health.record_failure(0, &failure(100, true));
-        assert!(!health.is_ready() && health.is_given_up());
+        assert!(health.kind() == HostKind::Unreached && health.is_given_up());
         assert_eq!(
             health.standing(100, 99).given_up.as_deref(),
             Some("resolve")

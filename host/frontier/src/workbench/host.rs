@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::health::HostHealth;
+use super::health::{HostHealth, HostKind};
 use super::lane::{Lane, QueuePosition};
 use crawler_model::crawl::UnixMillis;
 
@@ -39,17 +39,8 @@ impl HostClock {
 /// Level of hosts that are ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Level {
-    pub(super) kind: Kind,
+    pub(super) kind: HostKind,
     pub(super) n_in_flight: u32,
-}
-
-/// Work that a URL of a host needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// The URL can be fetched.
-    Ready,
-    /// Facts about its host have to be found out first.
-    Unready,
 }
 
 /// Index of hosts that a host belongs to.
@@ -144,12 +135,10 @@ impl<T> Host<T> {
                 first = Some(first.map_or(position.due, |due| due.min(position.due)));
             }
         }
-        let kind = match self.health.is_ready() {
-            true => Kind::Ready,
-            false => Kind::Unready,
+        let level = Level {
+            kind: self.health.kind(),
+            n_in_flight: self.n_in_flight,
         };
-        let n_in_flight = self.n_in_flight;
-        let level = Level { kind, n_in_flight };
         let at = |due| next_at(self.clock, &self.health, due);
         first.map_or(Place::Nowhere, |due| Place::Queued(level, at(due)))
     }

@@ -1,7 +1,6 @@
 //! Knowledge about hosts, and its changes.
 
-use super::host::Kind;
-use super::{HostHealth, HostId, HostStanding, Workbench};
+use super::{HostHealth, HostId, HostKind, HostStanding, Workbench};
 use crawler_model::crawl::UnixMillis;
 
 impl<T> Workbench<T> {
@@ -56,7 +55,7 @@ impl<T> Workbench<T> {
         let ready = self
             .queues
             .iter()
-            .filter(|(level, _)| level.kind == Kind::Ready);
+            .filter(|(level, _)| level.kind == HostKind::Ready);
         ready.map(|(_, queue)| queue.len()).sum()
     }
 }

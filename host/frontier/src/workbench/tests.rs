@@ -85,6 +85,40 @@ fn free_places_go_round_the_hosts() {
 }
 
 #[test]
+fn hosts_that_have_answered_leave_those_never_reached_an_eighth() {
+    const UNREADY: TakeLimits = TakeLimits {
+        ready: None,
+        answered: Some(1),
+        unreached: Some(1),
+    };
+    let mut bench = Workbench::default();
+    for host in 0..20 {
+        bench.put(lane(host, 0), position(0, host), "unreached");
+        let answered = HostId(100 + host);
+        bench.update_health(answered, HostHealth::record_answer);
+        bench.put(lane(answered.0, 0), position(5, 100 + host), "answered");
+    }
+    let mut taken = Vec::new();
+    while let Next::Url(_, _, url) = bench.take(10, UNREADY) {
+        taken.push(url);
+    }
+    let unreached = taken.iter().enumerate();
+    let unreached = unreached.filter(|(_, url)| **url == "unreached");
+    let places: Vec<usize> = unreached.map(|(place, _)| place).collect();
+    assert_eq!(places[..3], [7, 15, 22]);
+    assert_eq!((places.len(), taken.len()), (20, 40));
+    // A host that has answered once and died is none of them.
+    let failure = HostFailure {
+        until: 0,
+        reason: "connect".to_owned(),
+        gives_up: false,
+    };
+    let dead = HostId(100);
+    bench.update_health(dead, |health| health.record_failure(0, &failure));
+    assert_eq!(bench.health(dead).kind(), HostKind::Unreached);
+}
+
+#[test]
 fn a_host_waits_for_its_clock_and_no_commit_turns_it_back() {
     let mut bench = Workbench::default();
     for (entry, url) in [(0, "a0"), (1, "a1"), (2, "a2")] {
