@@ -46,6 +46,9 @@ pub async fn run_to(
     mut sinks: Vec<NamedSink>,
     stop: CancellationToken,
 ) -> CrawlEnd {
+    for host in parts.frontier.take_resting_hosts() {
+        parts.fetch.rest(&host.name, host.until);
+    }
     let root_urls = match roots_or_put_back(&parts, &stop).await {
         Ok(root_urls) => root_urls,
         Err(end) => return end,

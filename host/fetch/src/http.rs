@@ -30,7 +30,7 @@ use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crate::throttle::after;
 use answer::{is_new_page, page};
-use crawler_model::crawl::is_same_host;
+use crawler_model::crawl::{UnixMillis, clock_of_host, is_same_host};
 use crawler_model::frontier::DelaySource;
 use crawler_model::resource::DEFAULT_DELAY;
 use crawler_model::settings::AccessName;
@@ -346,6 +346,12 @@ impl Fetch for HttpFetcher {
             // An answer of the cache says nothing about the host.
             has_answered: wanted.is_new && pause.ready_at > 0,
         })
+    }
+
+    fn rest(&self, host: &str, until: UnixMillis) {
+        let pause = until.saturating_sub(self.clock.unix_millis());
+        self.throttle
+            .rest(&clock_of_host(host), Duration::from_millis(pause));
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {

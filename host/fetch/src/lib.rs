@@ -215,6 +215,10 @@ pub trait Fetch: Send + Sync + 'static {
         Ok(Prepared::default())
     }
 
+    /// Leaves a [host](crawler_model::crawl::host_of), and all that share its clock, alone until a moment: that was known before
+    /// the frontier was opened.
+    fn rest(&self, _host: &str, _until: UnixMillis) {}
+
     /// Returns the number of requests to one host that may run at once, given the delay that a resource asks for.
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32;
 }

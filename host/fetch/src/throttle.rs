@@ -22,6 +22,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -148,6 +149,11 @@ impl Throttle {
         drop((first, waiting));
         let settings = Arc::clone(&self.settings);
         Ok(Permit::new(host, settings, pace.clone(), entered))
+    }
+
+    /// Leaves a host alone for this time, unless it is left alone for longer.
+    pub fn rest(&self, host: &str, pause: Duration) {
+        self.host(host).state().health.rest(pause, &self.settings);
     }
 
     fn host(&self, name: &str) -> Arc<HostThrottle> {

@@ -58,8 +58,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest, Take,
-    TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest,
+    RestingHost, Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::changes::ChangeTotals;
 use crawler_model::crawl::{Counts, Request, UnixMillis};
@@ -171,6 +171,10 @@ impl Frontier for DurableFrontier {
 
     fn n_ready_hosts(&self) -> usize {
         self.inner.state().bench.n_ready()
+    }
+
+    fn take_resting_hosts(&self) -> Vec<RestingHost> {
+        std::mem::take(&mut self.inner.state().resting)
     }
 
     fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError> {

@@ -169,8 +169,20 @@ fn is_neutral(name: &str) -> bool {
 /// with and without a trailing dot; another port has its own.
 pub fn clock_of(url: &Url) -> String {
     let name = url.host_str().unwrap_or_default();
+    clock(name, url.port_or_known_default())
+}
+
+/// Returns the name of the clock of a [host](host_of).
+pub fn clock_of_host(host: &str) -> String {
+    match host.rsplit_once(':') {
+        Some((name, port)) => clock(name, port.parse().ok()),
+        None => clock(host, None),
+    }
+}
+
+fn clock(name: &str, port: Option<u16>) -> String {
     let name = name.strip_suffix('.').unwrap_or(name);
-    match url.port_or_known_default() {
+    match port {
         Some(80 | 443) | None => name.to_owned(),
         Some(port) => format!("{name}:{port}"),
     }

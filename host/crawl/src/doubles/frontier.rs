@@ -11,7 +11,7 @@ use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
     LinkBatch, LinkBounds, LinkExchange, LinkPolicy, LogStore, NewRequest, OutboxBatch, Quarantine,
-    Take, TakeLimits, Undelivered,
+    RestingHost, Take, TakeLimits, Undelivered,
 };
 use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
@@ -50,6 +50,8 @@ pub struct FaultyFrontier {
     /// Number of ends of the process that are attributed to `root`.
     pub root_ends: u32,
     pub(crate) n_entered_root: AtomicUsize,
+    /// Hosts that were resting at its opening.
+    pub resting: Vec<RestingHost>,
     /// Size on disk that the frontier reports, in bytes.
     pub disk_bytes: u64,
 }
@@ -115,6 +117,10 @@ impl Frontier for FaultyFrontier {
 
     fn n_ready_hosts(&self) -> usize {
         self.inner.0.n_ready_hosts()
+    }
+
+    fn take_resting_hosts(&self) -> Vec<RestingHost> {
+        self.resting.clone()
     }
 
     fn take_within(&self, now: u64, limits: TakeLimits) -> Result<Take, FrontierError> {

@@ -74,6 +74,21 @@ impl Health {
         })
     }
 
+    /// Begins a pause of this length, unless a longer one is running.
+    pub(super) fn rest(&mut self, pause: Duration, settings: &ThrottleSettings) {
+        let until = Some(end_of(pause, settings));
+        match &mut self.trouble {
+            Some(trouble) => trouble.paused_until = trouble.paused_until.max(until),
+            None => {
+                self.trouble = Some(Trouble {
+                    n: 1,
+                    last_heard_at: Instant::now(),
+                    paused_until: until,
+                });
+            }
+        }
+    }
+
     /// Records the result of an exchange that began at `entered`.
     pub(super) fn note(
         &mut self,
@@ -115,10 +130,7 @@ impl Health {
                 beyond.map(|beyond| delay_after(FIRST_PAUSE, longest, beyond))
             }
         };
-        let until = |pause: Duration| {
-            now.checked_add(pause.min(longest))
-                .unwrap_or(now + FOR_EVER)
-        };
+        let until = |pause| end_of(pause, settings);
         let paused_before = before.and_then(|trouble| trouble.paused_until);
         let n = match before {
             Some(trouble) if !asked_after_last => trouble.n,
@@ -130,4 +142,11 @@ impl Health {
             paused_until: paused_before.max(pause.map(until)),
         });
     }
+}
+
+/// Returns the end of a pause that begins now, which is bounded by setting `max-host-pause`.
+fn end_of(pause: Duration, settings: &ThrottleSettings) -> Instant {
+    let now = Instant::now();
+    let end = now.checked_add(pause.min(settings.max_host_pause));
+    end.unwrap_or(now + FOR_EVER)
 }

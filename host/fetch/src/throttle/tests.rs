@@ -569,3 +569,16 @@ async fn a_crawl_that_does_not_come_again_holds_up_the_others_once() {
         tokio::time::advance(SECOND).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_from_before_is_kept_and_shortens_no_other() {
+    let throttle = throttle();
+    throttle.rest("a", 5 * SECOND);
+    throttle.rest("a", SECOND);
+    let permit = check_wait(&throttle, "a", NONE, 5 * SECOND).await;
+    permit.finish(well(NONE));
+    drop(check_wait(&throttle, "a", NONE, NONE).await);
+    // No pause is longer than the setting allows.
+    throttle.rest("b", 100 * SECOND);
+    drop(check_wait(&throttle, "b", NONE, 8 * SECOND).await);
+}

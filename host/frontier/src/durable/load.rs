@@ -10,12 +10,15 @@ use super::state::{State, StatisticsRecord};
 use super::suspects::{MAX_ALONE, n_careful};
 use super::writer::decode_statistics;
 use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
-use crate::{FrontierError, OpenOptions, keys, records};
+use crate::{FrontierError, OpenOptions, RestingHost, keys, records};
 use crawler_model::crawl::{Counts, UnixMillis};
-use crawler_model::frontier::KeptCookies;
+use crawler_model::frontier::{DelaySource, KeptCookies};
 use crawler_model::id::{Digest, Run};
 use crawler_model::links::Division;
 use crawler_model::settings::SinkName;
+
+/// Maximum number of hosts whose pauses are told to others after an opening. Each costs a read.
+const MAX_RESTING: usize = 200;
 
 /// Wait of hosts that an opening causes, in addition to their stored clocks.
 #[derive(Debug, Clone, Copy)]
@@ -151,10 +154,15 @@ impl Inner {
         now: UnixMillis,
     ) -> Result<(), FrontierError> {
         let mut found = self.scan_prefix(keys::HOSTS).await?;
+        let mut resting = Vec::new();
         while let Some((key, value)) = found.next().await? {
             let host = keys::parse_host(&key)
                 .ok_or_else(|| self.damaged("a host key is too short".to_owned()))?;
             let record: records::Host = self.decode(&value, "host")?;
+            let rests = record.trouble.is_none() && record.delay_by() == DelaySource::Trouble;
+            if rests && record.clock > now && resting.len() < MAX_RESTING {
+                resting.push((host, record.clock));
+            }
             let earliest = match hold {
                 Hold::Until(moment) => moment,
                 Hold::Delay(delay) if record.delay == 0 => {
@@ -171,10 +179,20 @@ impl Inner {
             }
             let (health, cursors) = match record.run == self.run.0 {
                 true => (record.health(), record.cursors()),
-                false => (HostHealth::default(), Vec::new()),
+                false => (HostHealth::unmet(record.delay_by()), Vec::new()),
             };
             if !cursors.is_empty() || clock.at > now {
                 state.bench.restore(host, clock, health, &cursors);
+            }
+        }
+        for (host, until) in resting {
+            // Frontiers of earlier versions have no names.
+            if let Some(name) = self.get(keys::host_name(host)).await? {
+                let name: records::HostName = self.decode(&name, "host name")?;
+                state.resting.push(RestingHost {
+                    name: name.name,
+                    until: state.time.to_wall(until),
+                });
             }
         }
         Ok(())

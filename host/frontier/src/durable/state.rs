@@ -14,7 +14,7 @@ use super::settings::DurableSettings;
 use crate::monotonic_time::MonotonicTime;
 use crate::records::{self, Head};
 use crate::workbench::{HostId, LaneId, Next, QueuePosition, TakeLimits, Workbench};
-use crate::{Claim, FrontierError, Take, keys};
+use crate::{Claim, FrontierError, RestingHost, Take, keys};
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, Validators};
 use crawler_model::id::{Run, Shard};
@@ -108,6 +108,8 @@ pub(super) struct State {
     pub(super) has_unsure_clocks: bool,
     /// Hosts whose clocks in memory differ from the stored ones.
     pub(super) unsaved: BTreeSet<HostId>,
+    /// Hosts that were resting at the opening, until they are taken.
+    pub(super) resting: Vec<RestingHost>,
     /// Time until which hosts wait for longer than their stored clocks say.
     pub(super) held_until: UnixMillis,
     pub(super) head: Head,
@@ -153,6 +155,7 @@ impl State {
             given_back: Vec::new(),
             has_unsure_clocks: false,
             unsaved: BTreeSet::new(),
+            resting: Vec::new(),
             held_until: 0,
             head,
             cookies: None,

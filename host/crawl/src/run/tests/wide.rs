@@ -1,10 +1,12 @@
 //! Tests of crawls of many hosts, in paused time.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::*;
 use crawler_fetch::Prepared;
 use crawler_fetch::throttle::{Address, Pace, Paused, SharedAddress, Throttle, ThrottleSettings};
+use crawler_frontier::RestingHost;
+use crawler_model::crawl::clock_of_host;
 
 mod addresses;
 
@@ -31,8 +33,10 @@ struct Web {
     /// Function that returns the address of a host, where its turns count.
     address_of: fn(&str) -> Option<Address>,
     clock: PausedClock,
-    /// Hosts whose robots.txt was read.
-    known: Mutex<HashSet<String>>,
+    /// Hosts whose robots.txt was read, with the times at which their names were looked up.
+    known: Mutex<HashMap<String, Instant>>,
+    /// Time for which an address counts.
+    ttl: Duration,
     /// Requests with their hosts, kinds and times.
     asked: Mutex<Vec<(String, &'static str, Instant)>>,
     n_lookups: AtomicUsize,
@@ -49,6 +53,7 @@ impl Web {
             address_of,
             clock: PausedClock(Instant::now()),
             known: Mutex::default(),
+            ttl: DAY,
             asked: Mutex::default(),
             n_lookups: AtomicUsize::new(0),
         })
@@ -108,7 +113,8 @@ impl Web {
 impl Fetch for Web {
     fn is_prepared(&self, request: &FetchRequest) -> bool {
         let known = self.known.lock().unwrap();
-        known.contains(request.url.host_str().unwrap())
+        let looked_up = known.get(request.url.host_str().unwrap());
+        looked_up.is_some_and(|at| at.elapsed() < self.ttl)
     }
 
     async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
@@ -126,11 +132,20 @@ impl Fetch for Web {
                 is_of_host: true,
             });
         }
-        if self.known.lock().unwrap().contains(host) {
+        let is_known = self.known.lock().unwrap().contains_key(host);
+        if is_known {
+            tokio::time::sleep(LATENCY).await;
+            self.known
+                .lock()
+                .unwrap()
+                .insert(host.to_owned(), Instant::now());
             return Ok(Prepared::default());
         }
         let host_ready_at = self.ask(&request, "robots").await?;
-        self.known.lock().unwrap().insert(host.to_owned());
+        self.known
+            .lock()
+            .unwrap()
+            .insert(host.to_owned(), Instant::now());
         Ok(Prepared {
             host_ready_at,
             delay_by: DelaySource::default(),
@@ -150,6 +165,12 @@ impl Fetch for Web {
             host_ready_at,
             delay_by: DelaySource::default(),
         })
+    }
+
+    fn rest(&self, host: &str, until: UnixMillis) {
+        let pause = until.saturating_sub(self.clock.unix_millis());
+        let pause = Duration::from_millis(pause);
+        self.throttle.rest(&clock_of_host(host), pause);
     }
 
     fn per_host(&self, _host: &Url, _delay: Option<Duration>) -> u32 {
@@ -197,7 +218,16 @@ async fn crawl_all(web: &Arc<Web>, urls: Vec<String>, concurrency: u32) -> Count
 }
 
 async fn crawl_with(web: &Arc<Web>, urls: Vec<String>, settings: CrawlSettings) -> Counts {
-    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    crawl_on_frontier(web, frontier, urls, settings).await
+}
+
+async fn crawl_on_frontier(
+    web: &Arc<Web>,
+    frontier: Arc<dyn Frontier>,
+    urls: Vec<String>,
+    settings: CrawlSettings,
+) -> Counts {
     let rules = Arc::new(Listed {
         description: description(),
         urls,
@@ -232,18 +262,40 @@ async fn r15_many_hosts_take_little_longer_than_one() {
 
 #[tokio::test(start_paused = true)]
 async fn r15_dead_names_do_not_slow_a_live_site() {
+    // With the second, the name of the site is looked up again and again.
+    for ttl in [DAY, Duration::from_secs(10)] {
+        let mut web = Web::new();
+        Arc::get_mut(&mut web).unwrap().ttl = ttl;
+        let began = Instant::now();
+        let live = (0..100).map(|n| format!("http://live.test/{n}"));
+        let dead = (0..1_900).map(|n| format!("http://dead{n}.test/"));
+        let counts = crawl_all(&web, live.chain(dead).collect(), 8).await;
+        assert_eq!((counts.parsed, counts.dead), (100, 1_900));
+        assert_eq!(counts.dead_by_reason["resolve"], 1_900);
+        let pages = web.paths_of("live.test");
+        let took = *pages.last().unwrap() - began;
+        let alone = (DELAY + LATENCY) * 100;
+        assert!(took.mul_f64(0.9) < alone, "{took:?}, and {alone:?} alone");
+        // A name is looked up as often as a page that fails is tried.
+        assert_eq!(web.n_lookups.load(Ordering::Relaxed), 1_900 * 5);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_https_from_before_an_opening_holds_for_http() {
     let (web, began) = (Web::new(), Instant::now());
-    let live = (0..100).map(|n| format!("http://live.test/{n}"));
-    let dead = (0..1_900).map(|n| format!("http://dead{n}.test/"));
-    let counts = crawl_all(&web, live.chain(dead).collect(), 8).await;
-    assert_eq!((counts.parsed, counts.dead), (100, 1_900));
-    assert_eq!(counts.dead_by_reason["resolve"], 1_900);
-    let pages = web.paths_of("live.test");
-    let took = *pages.last().unwrap() - began;
-    let alone = (DELAY + LATENCY) * 100;
-    assert!(took.mul_f64(0.9) < alone, "{took:?}, and {alone:?} alone");
-    // A name is looked up as often as a page that fails is tried.
-    assert_eq!(web.n_lookups.load(Ordering::Relaxed), 1_900 * 5);
+    let pause = Duration::from_secs(90);
+    let until = web.clock.unix_millis() + u64::try_from(pause.as_millis()).unwrap();
+    let name = "site.test:443".to_owned();
+    let frontier = Arc::new(FaultyFrontier {
+        resting: vec![RestingHost { name, until }],
+        ..FaultyFrontier::default()
+    });
+    let urls = vec!["http://site.test/".to_owned()];
+    let counts = crawl_on_frontier(&web, frontier, urls, CrawlSettings::default()).await;
+    assert_eq!(counts.parsed, 1);
+    let first = web.asked.lock().unwrap()[0].2;
+    assert!(first - began >= pause, "{:?}", first - began);
 }
 
 #[tokio::test(start_paused = true)]

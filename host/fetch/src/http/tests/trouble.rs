@@ -31,6 +31,18 @@ async fn a_host_that_asks_for_it_is_left_alone_by_all_its_pages() {
 }
 
 #[tokio::test]
+async fn a_pause_from_before_the_opening_is_kept() {
+    let (web, fetcher) = (Web::saying(answer("200 OK", &[], b"")).await, fetcher());
+    let until = StoppedClock.unix_millis() + 90_000;
+    fetcher.rest(&web.address.to_string(), until);
+    let failure = fetcher.fetch(get(web.url("/"))).await.unwrap_err();
+    let error = &failure.error;
+    assert!(matches!(error, FetchError::Paused { .. }), "{error}");
+    assert!((until - 5_000..=until).contains(&failure.host_ready_at));
+    assert!(web.heard().is_empty());
+}
+
+#[tokio::test]
 async fn a_busy_host_is_left_alone_even_if_a_rule_takes_its_answer() {
     for status in ["429 Too Many", "503 Busy"] {
         let web = Web::saying(answer(status, &["Retry-After: 90"], b"")).await;

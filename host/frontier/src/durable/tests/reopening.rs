@@ -9,7 +9,7 @@ use crate::reader::FrontierReader;
 use crate::suite::hanging::{Hanging, Hangs};
 use crate::suite::links::bounds;
 use crate::suite::requests::linked;
-use crate::{keys, records};
+use crate::{RestingHost, keys, records};
 use crawler_model::frontier::DelaySource;
 
 async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<dyn Frontier> {
@@ -122,7 +122,7 @@ async fn a_request_has_its_referrer_and_statuses_after_a_restart() {
     frontier.close().await.unwrap();
     let reader = FrontierReader::open(objects.clone(), shard()).await;
     let reader = reader.unwrap().unwrap();
-    let ended = reader.find(&new("http://a/1").request).await.unwrap();
+    let ended = reader.find(&new("http://a/1").request, 0).await.unwrap();
     let referrer = ended.unwrap().request.referrer;
     assert_eq!(referrer.as_deref(), Some("http://a/"));
 }
@@ -556,4 +556,31 @@ async fn a_host_that_became_ready_keeps_its_clock_after_a_stop() {
     // The clock is exact, so no other host would have to wait because of the opening.
     let frontier = open_with(&objects, 10_100, 500).await;
     assert_eq!(next(&frontier, 10_100).await, Take::WaitUntil(10_500));
+}
+
+#[tokio::test]
+async fn hosts_that_rest_are_told_after_an_opening() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 10_000, 0).await;
+    let roots = ["busy", "slow", "well"].map(|host| new(&format!("https://{host}/")));
+    frontier.seed(roots.into()).await.unwrap();
+    for _ in 0..3 {
+        let mut commit = parsed(ready(next(&frontier, 10_000).await));
+        let (ready_at, by) = match commit.claim.request.url.host_str() {
+            Some("busy") => (99_000, DelaySource::Trouble),
+            Some("slow") => (99_000, DelaySource::Robots),
+            _ => (10_001, DelaySource::Trouble),
+        };
+        commit.result.delay_by = by;
+        (commit.answered_at, commit.result.host_ready_at) = (10_000, ready_at);
+        frontier.commit(commit).await.unwrap();
+    }
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 20_000, 0).await;
+    let busy = RestingHost {
+        name: "busy:443".to_owned(),
+        until: 99_000,
+    };
+    assert_eq!(frontier.take_resting_hosts(), [busy]);
+    assert_eq!(frontier.take_resting_hosts(), []);
 }
