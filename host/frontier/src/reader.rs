@@ -19,13 +19,12 @@ use slatedb::{DbReader, DbReaderMode};
 
 use super::durable::failed;
 use super::monotonic_time::MonotonicTime;
-use super::records::{self, Stage};
-use super::workbench::{LaneId, QueuePosition};
+use super::records;
 use super::{FrontierError, keys, path_of};
 pub use changes::ChangePage;
-use crawler_model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
+use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
-use crawler_model::id::{Run, Shard};
+use crawler_model::id::Run;
 use crawler_model::resource::ShardId;
 pub use hosts::HostPage;
 pub(crate) use hosts::HostsOf;
@@ -34,6 +33,7 @@ use scan::Records;
 
 mod changes;
 mod delivery;
+mod find;
 mod hosts;
 mod log;
 pub mod pool;
@@ -43,8 +43,6 @@ mod statistics;
 
 /// Time between two polls of a reader for new durable data.
 const POLL: Duration = Duration::from_millis(200);
-/// Number of attempts to find one URL.
-const FIND_ATTEMPTS: usize = 3;
 /// Number of tries of one call of the object store before its error is returned.
 const MAX_RETRIES: u32 = 3;
 /// Deadline for opening. The database itself retries reading its manifest without end.
@@ -221,69 +219,6 @@ impl FrontierReader {
             page.entries.push(entry);
         }
         Ok(page)
-    }
-
-    /// Returns what is known of a request, or `None` if it was never stored.
-    pub async fn find(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
-        // The state and the record that it names are read one after the other; a page that ends in between is
-        // found by the next attempt.
-        for _ in 1..FIND_ATTEMPTS {
-            let found = self.find_once(request).await?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        self.find_once(request).await
-    }
-
-    async fn find_once(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
-        let (host, fingerprint) = (keys::host_of(request), request.fingerprint());
-        let key = keys::state(host, fingerprint);
-        let state: Option<records::State> = self.record(&key, "state").await?;
-        let Some(state) = state.filter(|state| state.run == self.run.0) else {
-            return self.redirected_or_sent(request, fingerprint).await;
-        };
-        let lane = LaneId {
-            host,
-            priority: state.priority,
-        };
-        let position = QueuePosition {
-            due: state.due,
-            entry: state.entry,
-        };
-        if state.stage() == Stage::Due {
-            let key = keys::ready(self.run, lane, position);
-            let record = self.get(&key).await?;
-            let entry = record.map(|value| self.ready(&key, &value)).transpose()?;
-            let unreached = self.unreached(host).await?;
-            return Ok(entry.map(|entry| entry.at_host(unreached)));
-        }
-        if state.stage() == Stage::Dead {
-            let key = keys::dead_letter(self.run, host, fingerprint);
-            let record = self.get(&key).await?;
-            return record.map(|value| self.dead(&value)).transpose();
-        }
-        self.of_state(state).map(Some)
-    }
-
-    /// Returns the entry of a URL that was the target of redirects, or was sent to the shard that it belongs to.
-    async fn redirected_or_sent(
-        &self,
-        request: &Request,
-        fingerprint: Fingerprint,
-    ) -> Result<Option<UrlEntry>, FrontierError> {
-        let key = keys::seen(self.run, keys::host_of(request), fingerprint);
-        let seen: Option<records::Seen> = self.record(&key, "seen").await?;
-        Ok(seen.map(|seen| UrlEntry {
-            request: request.clone(),
-            depth: 0,
-            run: self.run,
-            state: match seen.to {
-                Some(to) => UrlState::Sent { to: Shard(to) },
-                None => UrlState::Done(Done::Duplicate),
-            },
-            since: 0,
-        }))
     }
 
     /// Closes the reader, and waits until its polls have ended.

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use crawler_model::crawl::{Done, Request, UnixMillis};
-use crawler_model::frontier::{FrontierStats, UnreachedHost, UrlEntry, UrlState};
+use crawler_model::frontier::{FrontierStats, HostWait, UrlEntry, UrlState};
 use crawler_model::id::{ResourceName, Run};
 use crawler_model::resource::{Resource, ShardRecord, ShardState, Waits};
 use crawler_model::scope::{DISK, HOSTS, PATTERN_URLS, Refusal};
-use crawler_model::settings::CrawlSettings;
+use crawler_model::settings::{CrawlSettings, Rates};
 
 /// Refusals that depend on data stored before, or on the page that the link is on. From the URL alone, one
 /// cannot tell whether it was among those refused.
@@ -127,16 +127,14 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (UrlStatus, String) {
             let at = host.as_ref().map_or(*at, |host| host.until.max(*at));
             let when = match at {
                 at if at > question.now => format!("not before {}", time(at)),
-                _ => "as soon as its turn comes".to_owned(),
+                _ => format!("as soon as its turn comes{}", pace(question.settings)),
             };
             let mut text = match failure.as_str() {
                 "" => format!("due: not tried yet, {when}"),
                 failure => format!("due: attempt {attempt} {when}, after {failure}"),
             };
-            if let Some(UnreachedHost { n, reason, .. }) = host {
-                let times = if *n == 1 { "time" } else { "times on end" };
-                let why = format!("; its host could not be reached {n} {times} ({reason})");
-                text.push_str(&why);
+            if let Some(host) = host {
+                text.push_str(&of_host(host, question.now));
             }
             if let Some(why) = &question.held_up {
                 text.push_str(&format!("; nothing is fetched now: {why}"));
@@ -174,6 +172,44 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (UrlStatus, String) {
             let text = format!("sent to shard {to}, to which its host belongs");
             (UrlStatus::Sent, text)
         }
+    }
+}
+
+/// Returns the settings by which a crawl begins pages more slowly than its hosts allow; empty if there are none.
+fn pace(settings: &CrawlSettings) -> String {
+    let rates = |option: &str, rates: Option<&Rates>| {
+        let rates = rates.filter(|rates| !rates.is_empty())?;
+        Some(format!("{option} {rates}"))
+    };
+    let hours = settings.hours.as_ref().filter(|hours| !hours.is_empty());
+    let all = [
+        rates("--rate", settings.rate.as_ref()),
+        rates("--host-rate", settings.host_rate.as_ref()),
+        hours.map(|hours| format!("--hours {hours}")),
+    ];
+    match &all.into_iter().flatten().collect::<Vec<String>>()[..] {
+        [] => String::new(),
+        all => format!(", within {}", all.join(", ")),
+    }
+}
+
+/// Returns what a URL waits for at its host; empty if that is nothing.
+fn of_host(host: &HostWait, now: UnixMillis) -> String {
+    let reason = &host.reason;
+    match host.n_failures {
+        0 if host.until <= now => String::new(),
+        0 => {
+            let delay = humantime::format_duration(Duration::from_millis(host.delay_ms));
+            let by = host.delay_by.explanation();
+            let by = by.map_or_else(String::new, |by| format!(" ({by})"));
+            let delay = match host.delay_ms {
+                0 => String::new(),
+                _ => format!(", with a delay of {delay}{by}"),
+            };
+            format!("; its host is left alone until {}{delay}", time(host.until))
+        }
+        1 => format!("; its host could not be reached 1 time ({reason})"),
+        n => format!("; its host could not be reached {n} times on end ({reason})"),
     }
 }
 
@@ -252,6 +288,7 @@ fn time(unix_millis: UnixMillis) -> String {
 mod tests {
     use super::*;
     use crawler_model::crawl::Done;
+    use crawler_model::frontier::DelaySource;
 
     const URL: &str = "http://a.test/x";
     const MOMENT: UnixMillis = 1_700_000_000_000;
@@ -343,16 +380,37 @@ mod tests {
             UrlStatus::Due,
             "due: attempt 3 as soon as its turn comes, after status-503",
         );
-        for (n, until, text) in [
+        let resolve = |n_failures| HostWait {
+            n_failures,
+            reason: "resolve".to_owned(),
+            ..HostWait::default()
+        };
+        let robots = HostWait {
+            delay_ms: 5_000,
+            delay_by: DelaySource::Robots,
+            ..HostWait::default()
+        };
+        for (wait, until, text) in [
             (
-                1,
+                resolve(1),
                 2_000,
                 "not before 2023-11-14T22:13:22Z; its host could not be reached 1 time (resolve)",
             ),
             (
-                3,
+                resolve(3),
                 0,
                 "as soon as its turn comes; its host could not be reached 3 times on end (resolve)",
+            ),
+            (
+                robots.clone(),
+                4_000,
+                "not before 2023-11-14T22:13:24Z; its host is left alone until 2023-11-14T22:13:24Z, with a delay of 5s (crawl-delay of its robots.txt)",
+            ),
+            (robots, 0, "as soon as its turn comes"),
+            (
+                HostWait::default(),
+                4_000,
+                "not before 2023-11-14T22:13:24Z; its host is left alone until 2023-11-14T22:13:24Z",
             ),
         ] {
             let UrlState::Due {
@@ -364,11 +422,8 @@ mod tests {
             else {
                 unreachable!()
             };
-            let host = Some(UnreachedHost {
-                n,
-                reason: "resolve".to_owned(),
-                until: MOMENT + until,
-            });
+            let until = MOMENT + until;
+            let host = Some(HostWait { until, ..wait });
             let state = UrlState::Due {
                 at,
                 attempt,
@@ -468,20 +523,33 @@ mod tests {
 
     #[test]
     fn a_due_url_is_told_what_holds_it_up() {
-        let explanation = explain(Question {
-            resource: &"books".parse().unwrap(),
-            run: Run(2),
-            request: &Request::get(URL.parse().unwrap(), ""),
-            stats: Some(&stats()),
-            entry: Some(entry(due(1, 0, ""), 2)),
-            refusal: None,
-            settings: &CrawlSettings::default(),
-            held_up: Some("the crawl is paused".to_owned()),
-            now: MOMENT,
-        });
+        let told = |settings: &CrawlSettings, held_up: Option<&str>| {
+            let explanation = explain(Question {
+                resource: &"books".parse().unwrap(),
+                run: Run(2),
+                request: &Request::get(URL.parse().unwrap(), ""),
+                stats: Some(&stats()),
+                entry: Some(entry(due(1, 0, ""), 2)),
+                refusal: None,
+                settings,
+                held_up: held_up.map(str::to_owned),
+                now: MOMENT,
+            });
+            explanation.text
+        };
         assert_eq!(
-            explanation.text,
+            told(&CrawlSettings::default(), Some("the crawl is paused")),
             "due: not tried yet, as soon as its turn comes; nothing is fetched now: the crawl is paused"
+        );
+        let paced = CrawlSettings {
+            host_rate: Some("100/h".parse().unwrap()),
+            rate: Some("none".parse().unwrap()),
+            hours: Some("22:00-06:00".parse().unwrap()),
+            ..CrawlSettings::default()
+        };
+        assert_eq!(
+            told(&paced, None),
+            "due: not tried yet, as soon as its turn comes, within --host-rate 100/h, --hours 22:00-06:00"
         );
     }
 }

@@ -21,9 +21,8 @@ pub enum UrlState {
         attempt: u32,
         /// Failure of the last attempt; empty before the first.
         failure: String,
-        /// Record of the host if it could not be reached lately. Set only if the URL is asked for by
-        /// itself.
-        host: Option<UnreachedHost>,
+        /// Record of the host. Set only if the URL is asked for by itself, and this run knows the host.
+        host: Option<HostWait>,
     },
     /// The page came to an end that is not a failure.
     Done(Done),
@@ -41,15 +40,19 @@ pub enum UrlState {
     },
 }
 
-/// Record of a host that could not be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreachedHost {
-    /// Number of failures in a row.
-    pub n: u32,
-    /// Reason of the last failure, as it is counted: `resolve`, `connection`, …
-    pub reason: String,
-    /// Time until which the host is left alone.
+/// Record of the host of a URL that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HostWait {
+    /// Time before which the host is not asked.
     pub until: UnixMillis,
+    /// Milliseconds between the host's last answer and the next request, as last observed.
+    pub delay_ms: u64,
+    /// Origin of the delay.
+    pub delay_by: DelaySource,
+    /// Number of times in a row that the host could not be reached.
+    pub n_failures: u32,
+    /// Reason of the last of these failures, as it is counted: `resolve`, `connection`, …
+    pub reason: String,
 }
 
 impl UrlState {
@@ -81,9 +84,9 @@ pub struct UrlEntry {
 
 impl UrlEntry {
     /// Returns the entry with the record of its host, if the URL waits.
-    pub fn at_host(mut self, unreached: Option<UnreachedHost>) -> Self {
+    pub fn at_host(mut self, wait: Option<HostWait>) -> Self {
         if let UrlState::Due { host, .. } = &mut self.state {
-            *host = unreached;
+            *host = wait;
         }
         self
     }
@@ -191,6 +194,17 @@ impl DelaySource {
             DelaySource::OtherCrawl => "other-crawl",
             DelaySource::Answers => "answers",
             DelaySource::Trouble => "trouble",
+        }
+    }
+
+    /// Returns the origin in words for users; `None` for the resource's own setting.
+    pub fn explanation(self) -> Option<&'static str> {
+        match self {
+            DelaySource::Setting => None,
+            DelaySource::Robots => Some("crawl-delay of its robots.txt"),
+            DelaySource::OtherCrawl => Some("another crawl of this worker keeps it"),
+            DelaySource::Answers => Some("its answers take so long"),
+            DelaySource::Trouble => Some("it has asked for it, or failed"),
         }
     }
 }

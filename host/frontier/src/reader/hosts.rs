@@ -9,7 +9,7 @@ use crate::monotonic_time::MonotonicTime;
 use crate::workbench::{HostClock, HostId};
 use crate::{FrontierError, keys, records};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::frontier::{HostEntry, HostState, UnreachedHost};
+use crawler_model::frontier::{HostEntry, HostState, HostWait};
 use crawler_model::id::Shard;
 use crawler_model::links::shard_of_host;
 
@@ -140,20 +140,27 @@ impl FrontierReader {
         Ok(clocks)
     }
 
-    /// Returns the host of a URL, if it could not be reached lately.
-    pub(super) async fn unreached(
+    /// Returns the record of the host of a URL that waits, if this run knows the host.
+    pub(super) async fn wait_of(
         &self,
         host: HostId,
-    ) -> Result<Option<UnreachedHost>, FrontierError> {
+        time: MonotonicTime,
+    ) -> Result<Option<HostWait>, FrontierError> {
         let record: Option<records::Host> = self.record(&keys::host(host), "host").await?;
-        let record = record.filter(|record| record.run == self.run.0);
-        Ok(record.and_then(|record| {
-            let until = record.clock;
-            record.trouble.map(|trouble| UnreachedHost {
-                n: trouble.n,
-                reason: trouble.reason,
-                until,
-            })
+        let Some(record) = record.filter(|record| record.is_of(self.run)) else {
+            return Ok(None);
+        };
+        let delay_by = record.delay_by();
+        let (n_failures, reason) = match record.trouble {
+            Some(trouble) => (trouble.n, trouble.reason),
+            None => (0, String::new()),
+        };
+        Ok(Some(HostWait {
+            until: time.to_wall(record.clock),
+            delay_ms: record.delay,
+            delay_by,
+            n_failures,
+            reason,
         }))
     }
 }

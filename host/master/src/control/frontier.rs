@@ -211,7 +211,7 @@ impl Control {
         let (stats, entry) = match self.frontier(shard).await? {
             Some(reader) => {
                 let known = Box::pin(async {
-                    futures::try_join!(reader.stats(now), reader.find(&request))
+                    futures::try_join!(reader.stats(now), reader.find(&request, now))
                 });
                 let known = known.await;
                 reader.close().await;

@@ -195,6 +195,13 @@ impl fmt::Display for Span {
     }
 }
 
+impl Hours {
+    /// True if there is no hour at which a crawl rests.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl FromStr for Hours {
     type Err = String;
 

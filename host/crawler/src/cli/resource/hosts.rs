@@ -8,7 +8,7 @@ use crawler_proto as proto;
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::table;
 use crawler_api::client::Client;
-use crawler_model::frontier::HostEntry;
+use crawler_model::frontier::{DelaySource, HostEntry};
 use crawler_model::id::ResourceName;
 
 /// Number of hosts that one call asks for.
@@ -126,14 +126,12 @@ pub(in crate::cli) fn due(host: &proto::HostEntry) -> String {
 }
 
 /// Returns the origin of a delay in words; empty for the resource's own setting.
-fn origin(by: &str) -> &'static str {
-    match by {
-        "robots" => " (crawl-delay of its robots.txt)",
-        "other-crawl" => " (another crawl of this worker keeps it)",
-        "answers" => " (its answers take so long)",
-        "trouble" => " (it has asked for it, or failed)",
-        _ => "",
-    }
+fn origin(by: &str) -> String {
+    let source = DelaySource::ALL
+        .into_iter()
+        .find(|source| source.as_str() == by);
+    let words = source.and_then(DelaySource::explanation);
+    words.map_or_else(String::new, |words| format!(" ({words})"))
 }
 
 #[cfg(test)]

@@ -302,7 +302,7 @@ async fn why_a_url_is_not_here_is_told_of_one_that_was_sent() {
     frontier.close().await.unwrap();
     let reader = FrontierReader::open(objects.clone(), shard()).await;
     let reader = reader.unwrap().unwrap();
-    let found = reader.find(&new("http://b/1").request).await.unwrap();
+    let found = reader.find(&new("http://b/1").request, 0).await.unwrap();
     assert_eq!(found.unwrap().state, UrlState::Sent { to: Shard(1) });
     let sums = reader.stats(0).await.unwrap().counts;
     assert_eq!((sums.parsed, sums.due), (1, 0));

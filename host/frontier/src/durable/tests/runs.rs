@@ -285,7 +285,11 @@ async fn a_page_that_is_not_due_keeps_its_visit_over_runs() {
         frontier.close().await.unwrap();
         let reader = FrontierReader::open(objects.clone(), shard()).await;
         let reader = reader.unwrap().expect("it is there");
-        let entry = reader.find(&request).await.unwrap().expect("it is stored");
+        let entry = reader
+            .find(&request, 0)
+            .await
+            .unwrap()
+            .expect("it is stored");
         assert_eq!(entry.state, UrlState::Done(Done::NotDue), "run {run}");
         reader.close().await;
     }
