@@ -283,6 +283,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_host_that_has_answered_has_twice_the_attempts() {
+        let error = FetchError::Timeout {
+            limit: Duration::from_secs(30),
+            setting: "timeout",
+        };
+        for (has_answered, max) in [(false, 5), (true, 10)] {
+            let given_up = (0..20).find(|&n_failures| {
+                let host = HostStanding {
+                    has_answered,
+                    n_failures,
+                    ..HostStanding::default()
+                };
+                of_host(&error, &host, &CrawlSettings::default(), 0, 0).gives_up
+            });
+            assert_eq!(given_up, Some(max - 1));
+        }
+    }
+
     /// Returns an attempt with at most five tries and 300 s between them.
     fn attempt(n: u32, now: UnixMillis) -> Attempt {
         Attempt::ended(n, &CrawlSettings::default(), now)

@@ -221,6 +221,10 @@ fn others(presented: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use rustls::pki_types::UnixTime;
+
     use super::*;
 
     #[track_caller]
@@ -244,6 +248,31 @@ mod tests {
             .into(),
             "its certificate is not for a.test but for b.test, 10.0.0.1",
             "call it by a name of its certificate, or give it one with this name",
+        );
+        let [before, after] = [1_700_000_000, 1_700_086_400]
+            .map(|seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds)));
+        check(
+            CertificateError::ExpiredContext {
+                time: after,
+                not_after: before,
+            }
+            .into(),
+            "its certificate expired at 2023-11-14T22:13:20Z",
+            "renew it; the server reads it again by itself",
+        );
+        check(
+            CertificateError::NotValidYetContext {
+                time: before,
+                not_before: after,
+            }
+            .into(),
+            "its certificate is not valid before 2023-11-15T22:13:20Z",
+            "set the clocks",
+        );
+        check(
+            Error::AlertReceived(AlertDescription::CertificateExpired),
+            "it refuses the certificate of this client: it has expired",
+            "give one that its client-ca vouches for, with --certificate FILE and --key FILE",
         );
         check(
             Error::AlertReceived(AlertDescription::CertificateRequired),

@@ -51,8 +51,7 @@ impl Names {
 
     /// Creates a lookup that remembers up to `max` of the names that were found.
     pub(super) fn remembering(look_up: LookUp, settings: &NameSettings, max: u64) -> Self {
-        let (least, most) = (settings.min_ttl.max(SHORTEST), settings.max_ttl);
-        let within = TtlBounds(least.min(most), most);
+        let within = TtlBounds::of(settings);
         let cache = || {
             // A name that was just looked up is kept: its first page comes after its robots.txt.
             let cache = Cache::builder().eviction_policy(EvictionPolicy::lru());
@@ -60,7 +59,7 @@ impl Names {
         };
         Self {
             look_up,
-            remembered: (!most.is_zero()).then(cache),
+            remembered: (!settings.max_ttl.is_zero()).then(cache),
         }
     }
 
@@ -99,6 +98,14 @@ impl Names {
 /// The shortest and the longest time for which addresses are valid.
 struct TtlBounds(Duration, Duration);
 
+impl TtlBounds {
+    /// Returns the bounds that the settings ask for.
+    fn of(settings: &NameSettings) -> Self {
+        let (least, most) = (settings.min_ttl.max(SHORTEST), settings.max_ttl);
+        Self(least.min(most), most)
+    }
+}
+
 impl Expiry<String, Resolved> for TtlBounds {
     fn expire_after_create(
         &self,
@@ -107,5 +114,42 @@ impl Expiry<String, Resolved> for TtlBounds {
         _at: Instant,
     ) -> Option<Duration> {
         Some(known.ttl.clamp(self.0, self.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ttl_of_nothing_and_one_of_a_year_keep_to_their_bounds() {
+        const MINUTE: u64 = 60;
+        const YEAR: u64 = 365 * 24 * 60 * MINUTE;
+        for (min_ttl, max_ttl, ttl, expected) in [
+            (30, 60 * MINUTE, 0, 30),
+            (30, 60 * MINUTE, MINUTE, MINUTE),
+            (30, 60 * MINUTE, YEAR, 60 * MINUTE),
+            // An address counts until the first page of its host can be asked for.
+            (0, 60 * MINUTE, 0, 1),
+            (90, MINUTE, 0, MINUTE),
+        ] {
+            let [min_ttl, max_ttl, ttl, expected] =
+                [min_ttl, max_ttl, ttl, expected].map(Duration::from_secs);
+            let bounds = TtlBounds::of(&NameSettings {
+                min_ttl,
+                max_ttl,
+                ..NameSettings::default()
+            });
+            let resolved = Resolved {
+                addresses: Vec::new(),
+                ttl,
+            };
+            let kept = bounds.expire_after_create(&String::new(), &resolved, Instant::now());
+            assert_eq!(
+                kept,
+                Some(expected),
+                "{ttl:?} in {min_ttl:?} to {max_ttl:?}"
+            );
+        }
     }
 }

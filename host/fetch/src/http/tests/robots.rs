@@ -221,6 +221,26 @@ async fn a_host_that_cannot_be_reached_fails_for_that_reason() {
 }
 
 #[tokio::test]
+async fn a_robots_txt_that_hangs_is_a_failure_of_its_host() {
+    let settings = FetchSettings {
+        timeout: Duration::from_millis(300),
+        ..FetchSettings::default()
+    };
+    let fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings);
+    for begun in [
+        "",
+        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nuser-agent: *\n",
+    ] {
+        let web = Web::new(move |_| Reply::Hang(begun.into())).await;
+        let failure = fetcher.prepare(obeying(web.url("/"))).await.unwrap_err();
+        assert_eq!(failure.error.reason(), "timeout", "{failure:?}");
+        assert!(failure.is_of_host, "{failure:?}");
+        let heard = web.heard();
+        assert!(heard.iter().all(|request| path(request) == "/robots.txt"));
+    }
+}
+
+#[tokio::test]
 async fn the_delay_that_robots_ask_for_is_kept_between_all_requests_up_to_its_limit() {
     let web = site(text("user-agent: *\ncrawl-delay: 0.2")).await;
     let fetcher = fetcher();

@@ -83,7 +83,8 @@ mod tests {
     use crawler_process::task::TaskScope;
 
     /// A name server on loopback, which ends with its process when it is dropped. It knows `a.test` for two
-    /// minutes, says that `gone.test` does not exist, and does not answer for `silent.test`.
+    /// minutes, says that `gone.test` does not exist, that `late.test` does not exist for two seconds, and does not answer for
+    /// `silent.test`.
     struct NameServer {
         address: SocketAddr,
         n_asked: Arc<AtomicUsize>,
@@ -129,10 +130,14 @@ mod tests {
         let question = query.get(12..end_of_name + 5)?;
         let is_ipv4 = query[end_of_name + 1..][..2] == [0, 1];
         let name = String::from_utf8_lossy(question).to_lowercase();
-        let (code, n_answers, n_authorities, record) = if name.contains("gone") {
+        let is_late = name.contains("late");
+        let (code, n_answers, n_authorities, record) = if is_late || name.contains("gone") {
             // The start of authority tells how long the absence is valid.
-            let mut record = b"\0\0\x06\0\x01\0\0\x01\x2c\0\x16\0\0".to_vec();
-            record.extend([1_u32, 300, 300, 300, 300].map(u32::to_be_bytes).concat());
+            let seconds: u32 = if is_late { 2 } else { 300 };
+            let mut record = b"\0\0\x06\0\x01".to_vec();
+            record.extend(seconds.to_be_bytes());
+            record.extend(b"\0\x16\0\0");
+            record.extend([1, 300, 300, 300, seconds].map(u32::to_be_bytes).concat());
             (3, 0, 1, record)
         } else if name.contains("silent") {
             return None;
@@ -189,6 +194,25 @@ mod tests {
             assert!(server.n_asked() <= 2, "{}", server.n_asked());
         }
         assert!(!names.is_known("gone.test"));
+    }
+
+    #[tokio::test]
+    async fn the_absence_of_a_name_ends_with_its_time() {
+        let server = NameServer::start();
+        let names = Names::remembering(server.look_up(), &NameSettings::default(), 10);
+        names.addresses("late.test").await.unwrap_err();
+        let n_asked = server.n_asked();
+        names.addresses("late.test").await.unwrap_err();
+        assert_eq!(server.n_asked(), n_asked, "its absence is remembered");
+        let until_asked_again = async {
+            while server.n_asked() == n_asked {
+                names.addresses("late.test").await.unwrap_err();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let deadline = Duration::from_secs(20);
+        let asked_again = tokio::time::timeout(deadline, until_asked_again).await;
+        asked_again.expect("its absence is forgotten");
     }
 
     #[test]
