@@ -112,3 +112,36 @@ impl ItemRecord {
         change.is_some_and(|change| change.change == Change::Removed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_that_of_one_item_of_one_visit_in_one_run() {
+        let key = |resource, run, page, visit, rule: &str, ordinal| {
+            let fingerprint = Fingerprint([page; 16]);
+            ItemKey::of(
+                ResourceId(resource),
+                Run(run),
+                fingerprint,
+                visit,
+                rule,
+                ordinal,
+            )
+        };
+        let keys = [
+            key(1, 1, 1, 1, "book", 1),
+            key(2, 1, 1, 1, "book", 1),
+            key(1, 2, 1, 1, "book", 1),
+            key(1, 1, 2, 1, "book", 1),
+            key(1, 1, 1, 2, "book", 1),
+            key(1, 1, 1, 1, "shelf", 1),
+            key(1, 1, 1, 1, "book", 2),
+        ];
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+        assert_eq!(key(1, 1, 1, 1, "book", 1), keys[0]);
+    }
+}
