@@ -31,7 +31,7 @@ fn is_ours(service: &Value) -> bool {
 }
 
 #[test]
-fn services_run_commands_that_the_program_knows() {
+fn s31_services_run_commands_that_the_program_knows() {
     let (compose, config) = (compose(), read("compose/crawler.toml"));
     let ours = services(&compose).into_iter();
     let ours: Vec<_> = ours.filter(|(_, service)| is_ours(service)).collect();
@@ -54,6 +54,27 @@ fn services_run_commands_that_the_program_knows() {
         assert_eq!(check[0], "CMD");
         check_health(&check[1..]);
     }
+}
+
+#[test]
+fn all_that_a_cluster_needs_is_there() {
+    let compose = compose();
+    let names = services(&compose).into_iter();
+    let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "bucket", "database", "etcd-1", "etcd-2", "etcd-3", "master-1", "master-2", "master-3",
+            "store", "worker"
+        ]
+    );
+    let config: toml::Table = read("compose/crawler.toml").parse().expect("it is TOML");
+    let url = config["sink"]["database"]["url"].as_str();
+    assert!(url.is_some_and(|url| url.contains("@database/items")));
+    let environment = &compose["services"]["database"]["environment"];
+    assert_eq!(environment["POSTGRES_DB"], "items");
+    assert_eq!(environment["POSTGRES_USER"], "crawler");
 }
 
 #[test]
