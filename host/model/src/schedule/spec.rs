@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +122,8 @@ impl TryFrom<RawSchedule> for ScheduleSpec {
             }
             ("", every_ms) => {
                 if !(MIN_EVERY_MS..=MAX_EVERY_MS).contains(&every_ms) {
-                    let why = format!("is {every_ms} ms; it goes from 1 minute to 366 days");
+                    let every = humantime::format_duration(Duration::from_millis(every_ms));
+                    let why = format!("is {every}; it goes from 1 minute to 366 days");
                     return Err(wrong("every")(why));
                 }
                 if !raw.tz.is_empty() {
@@ -143,7 +145,8 @@ impl TryFrom<RawSchedule> for ScheduleSpec {
             }
         };
         if raw.jitter_ms > MAX_JITTER_MS {
-            let why = format!("is {} ms; it goes up to 1 day", raw.jitter_ms);
+            let jitter = humantime::format_duration(Duration::from_millis(raw.jitter_ms));
+            let why = format!("is {jitter}; it goes up to 1 day");
             return Err(wrong("jitter")(why));
         }
         Ok(Self {

@@ -228,13 +228,13 @@ fn what_cannot_be_meant_is_refused_by_its_setting() {
         "setting every cannot stand beside cron; ",
     );
     check(with(HOUR, 0, raw("", "UTC")), "setting tz is for cron; ");
-    for every_ms in [MINUTE - 1, 366 * DAY + 1] {
-        let expected = format!("setting every is {every_ms} ms; it goes from 1 minute to 366 days");
+    for (every_ms, shown) in [(MINUTE - 1, "59s 999ms"), (366 * DAY + 1, "1year 18h 1ms")] {
+        let expected = format!("setting every is {shown}; it goes from 1 minute to 366 days");
         check(with(every_ms, 0, RawSchedule::default()), &expected);
     }
     check(
         with(HOUR, DAY + 1, RawSchedule::default()),
-        "setting jitter is 86400001 ms; it goes up to 1 day",
+        "setting jitter is 1day 1ms; it goes up to 1 day",
     );
     let words = |overlap: &str, missed: &str| RawSchedule {
         overlap: overlap.to_owned(),
