@@ -1,7 +1,7 @@
 //! Crawls of many hosts, each asked slowly, compared with a crawl of one host that is asked at once.
 //!
 //! The sites are one server on loopback under many names, which answers after 20 ms; it is a process of its
-//! own. The worker's crawl is measured with its fetcher, throttle and frontier. The rules are plain functions, so
+//! own, and checks that each name is left alone for the delay. The worker's crawl is measured with its fetcher, throttle and frontier. The rules are plain functions, so
 //! that a page costs as little as possible.
 
 use std::collections::BTreeMap;
@@ -10,9 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use axum::Router;
-use axum::response::Html;
-use axum::routing::get;
 use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
@@ -41,6 +38,8 @@ mod frontier;
 mod loopback;
 #[path = "wide/million.rs"]
 mod million;
+#[path = "wide/sites.rs"]
+mod sites;
 
 /// The program's allocator.
 #[global_allocator]
@@ -49,6 +48,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// Time from a request to its answer.
 const LATENCY: Duration = Duration::from_millis(20);
 const DELAY: Duration = Duration::from_secs(1);
+/// Time by which a request may be early, because moments are whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(2);
 
 /// A crawl of many hosts with the same number of pages each.
 #[derive(Clone, Copy)]
@@ -72,16 +73,7 @@ fn main() {
         return step.run(arguments);
     }
     if first.as_deref() == Some(loopback::SERVE) {
-        let page = || async {
-            tokio::time::sleep(LATENCY).await;
-            Html("<a href='/'>home</a>")
-        };
-        let robots = || async {
-            tokio::time::sleep(LATENCY).await;
-            "user-agent: *\ndisallow: /private"
-        };
-        let router = Router::new().route("/robots.txt", get(robots));
-        return loopback::serve(router.fallback(page));
+        return loopback::serve(sites::router());
     }
     let server = loopback::Server::start(&[]);
     let port = server.base.port().expect("it has one");
@@ -165,11 +157,19 @@ fn main() {
 }
 
 impl Wide {
-    /// Returns the time until its live pages are parsed.
+    /// Returns the time until its live pages are parsed. The sites must have been left alone for the delay.
     async fn crawl(self, port: u16) -> Duration {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let frontier = self.frontier(folder.path()).await;
-        let took = self.crawl_on(&frontier, self.fetcher(), port).await;
+        let (frontier, fetcher) = (self.frontier(folder.path()).await, self.fetcher());
+        // The crawl before asked the same names.
+        sites::shortest_gap(port).await;
+        let took = self.crawl_on(&frontier, fetcher, port).await;
+        let gap = sites::shortest_gap(port).await;
+        let gap = gap.expect("each site is asked for its robots.txt and a page");
+        assert!(
+            gap + ROUNDING >= self.delay,
+            "a site was left alone for {gap:?}"
+        );
         let counts = frontier.counts();
         let expected = (
             u64::from(self.n_hosts * self.n_pages),
