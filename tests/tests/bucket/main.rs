@@ -138,7 +138,7 @@ fn all_pages(web: &Web) -> BTreeSet<String> {
 }
 
 #[test]
-fn s27_machines_that_share_only_a_bucket_survive_a_lost_one() {
+fn s30_machines_that_share_only_a_bucket_survive_a_lost_one() {
     let _turn = one_at_a_time();
     let Some(mut machines) = Machines::new(3, 4, FaultPlan::default()) else {
         return;

@@ -124,7 +124,7 @@ fn port_of(url: &str) -> u16 {
 }
 
 #[test]
-fn s27_a_crawl_of_a_machine_without_loopback_to_others_goes_on_elsewhere() {
+fn s30_a_crawl_of_a_machine_without_loopback_goes_on_elsewhere() {
     let _turn = one_at_a_time();
     let Some(apart) = Namespace::new() else {
         return;

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 mod chart;
 mod compose;
+mod credentials;
 mod image;
 mod monitoring;
 mod notify;

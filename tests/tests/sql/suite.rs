@@ -439,7 +439,7 @@ async fn a_table_that_was_renamed_is_made_again() {
 }
 
 #[tokio::test]
-async fn hostile_names_are_names_like_others() {
+async fn f34_hostile_names_are_names_like_others() {
     let long = "n".repeat(200);
     let names = [
         "select",
@@ -466,7 +466,11 @@ async fn hostile_names_are_names_like_others() {
     for server in Server::all().await {
         let mut sink = server.sink(&schema);
         let mut record = item(1, &json);
+        // No part of a long address is left out.
+        record.url = format!("https://shop.test/{}", "long/".repeat(1_000));
         write(&mut sink, std::slice::from_ref(&record)).await;
+        let urls = server.ask("SELECT _url FROM books_thing").await;
+        assert_eq!(urls, [record.url.as_str()], "{}", server.name());
         let all = match server.engine {
             Engine::Sqlite => "SELECT name FROM pragma_table_info('books_thing')",
             Engine::Postgres(_) => {
@@ -542,7 +546,7 @@ async fn hostile_names_are_names_like_others() {
 }
 
 #[tokio::test]
-async fn resources_and_kinds_may_share_a_table() {
+async fn f32_resources_and_kinds_may_share_a_table() {
     for mut server in Server::all().await {
         server.settings.table = "all_items".parse().expect("it is a template");
         let mut sink = server.sink(BOOK);
