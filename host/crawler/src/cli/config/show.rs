@@ -116,7 +116,10 @@ fn rows(
     let mut rows: Vec<Row> = options
         .map(|option| of_option(option, matches, &file, source))
         .collect();
-    let has = |option: &str| matches.try_contains_id(option).is_ok();
+    let has = |option: &str| {
+        let mut options = command.get_arguments();
+        options.any(|known| known.get_id() == option)
+    };
     if has("etcd") {
         let keys = file.etcd.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[etcd] {key}"), value, source)));
