@@ -29,12 +29,13 @@ use crawler_model::id::ResourceName;
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::peers::{median, order};
 use crawler_tests::process::Process;
-use crawler_tests::web::{Asked, Site, Web};
+use crawler_tests::web::{Asked, Site};
 use crawler_tests::{PATIENCE, certificates, guests, number, setting, until};
 use futures::future::join_all;
 
-/// Number of hosts of the site, each another address of loopback.
-const N_HOSTS: u64 = 32;
+#[path = "common/ring.rs"]
+mod ring;
+
 /// Name of the resource that calls read.
 const READ: &str = "read";
 
@@ -222,61 +223,10 @@ impl Side {
         })
     }
 
-    /// Crawls a site, and returns its pages per second, from the first to the last request.
+    /// Crawls a site, and returns its pages per second.
     fn pages(&self, round: u64, n_pages: u64) -> f64 {
-        let web = site(n_pages);
-        let name = format!("site-{round}");
-        let start = format!("start={}", page_url(&web, 0));
-        let hosts: Vec<String> = (0..N_HOSTS).map(host).collect();
-        let scope = format!("--scope={}", hosts.join(","));
-        self.ok(&[
-            "resource",
-            "add",
-            &name,
-            "--plugin=puppet",
-            "--delay=0s",
-            "--shards=4",
-            "--max-depth=4000000000",
-            "--concurrency=64",
-            &scope,
-            "--param",
-            &start,
-        ]);
-        web.wait_for("all pages", Duration::from_secs(300), |log| {
-            log.len() as u64 >= n_pages
-        });
-        let log = web.log();
-        let took = log[log.len() - 1].start - log[0].start;
-        self.ok(&["resource", "wait", &name]);
-        self.ok(&["resource", "delete", &name, "--purge"]);
-        n_pages as f64 / took.as_secs_f64()
+        ring::crawl(&format!("site-{round}"), n_pages, |arguments| {
+            self.ok(arguments);
+        })
     }
-}
-
-fn host(n: u64) -> String {
-    format!("127.0.1.{}", n % N_HOSTS + 1)
-}
-
-fn page_url(web: &Web, n: u64) -> String {
-    format!("http://{}:{}/{n}", host(n), web.address().port())
-}
-
-/// Opens a site of pages that lead to pages of other hosts.
-fn site(n_pages: u64) -> Web {
-    let page = move |asked: Asked| async move {
-        let n: u64 = asked.path[1..].parse().expect("pages are numbers");
-        let links = [n + 1, n * 7 + 3, n * 13 + 5, n * 2 + 1].map(|n| n % n_pages);
-        let called = asked
-            .headers
-            .get("host")
-            .and_then(|host| host.to_str().ok());
-        let (_, port) = called
-            .and_then(|host| host.split_once(':'))
-            .expect("it has a port");
-        let links = links.map(|n| format!(r#"{{"url": "http://{}:{port}/{n}"}}"#, host(n)));
-        format!("[{}]", links.join(","))
-    };
-    Site::new()
-        .handle("/*", page)
-        .open_at(([0, 0, 0, 0], 0).into())
 }
