@@ -43,7 +43,7 @@ pub const OF_TESTS: [&str; 35] = [
 
 /// Parts that `.ci/run` does not demand: those of loops and benchmarks, a network namespace, which only root may make,
 /// an earlier version of the program, and a folder for the pictures of the book.
-pub const OF_OTHERS: [&str; 10] = [
+pub const OF_OTHERS: [&str; 11] = [
     "bare",
     "flood-in-full",
     "fuzz",
@@ -54,4 +54,5 @@ pub const OF_OTHERS: [&str; 10] = [
     "pictures",
     "scrapy",
     "spider-peer",
+    "taskset",
 ];

@@ -61,16 +61,21 @@ impl Up {
         home.command(usual.iter().chain(&allow).chain(arguments))
     }
 
-    /// Runs a command that calls this master.
-    #[track_caller]
-    pub fn cli<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+    /// Returns a command that calls this master.
+    pub fn client<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(crate::process::program());
         command
             .args(arguments)
             .current_dir(&self.folder)
             .env("NO_COLOR", "1")
             .env("CRAWLER_MASTER", &self.master);
-        Process::start(&mut command).wait(PATIENCE)
+        command
+    }
+
+    /// Runs a command that calls this master.
+    #[track_caller]
+    pub fn cli<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        Process::start(&mut self.client(arguments)).wait(PATIENCE)
     }
 
     /// Runs a command that must succeed; returns its stdout.
