@@ -30,7 +30,7 @@ use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::peers::{median, order};
 use crawler_tests::process::Process;
 use crawler_tests::web::{Asked, Site};
-use crawler_tests::{PATIENCE, certificates, guests, number, setting, until};
+use crawler_tests::{PATIENCE, certificates, guests, is_benchmark, number, until};
 use futures::future::join_all;
 
 #[path = "common/ring.rs"]
@@ -56,14 +56,9 @@ struct Rates {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this program as well.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_benchmark("access") {
         return ExitCode::SUCCESS;
     }
-    assert!(
-        setting("CRAWLER_BIN").is_some(),
-        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench access builds it"
-    );
     let n_pages = number("CRAWLER_ACCESS_PAGES", 40_000);
     let sides = [Side::start("plain", false), Side::start("guarded", true)];
     let [Some(plain), Some(guarded)] = sides else {

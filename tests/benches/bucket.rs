@@ -27,7 +27,7 @@ use crawler_testing::s3::{ACCESS_KEY, BUCKET, FaultPlan, RequestCounts, S3Server
 use crawler_tests::nginx::Server;
 use crawler_tests::peers::{median, order};
 use crawler_tests::process::{Home, Process};
-use crawler_tests::{number, rustdoc, setting};
+use crawler_tests::{is_benchmark, number, rustdoc, setting};
 use task::Task;
 
 #[path = "peers/task.rs"]
@@ -51,14 +51,9 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this program as well.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_benchmark("bucket") {
         return ExitCode::SUCCESS;
     }
-    assert!(
-        setting("CRAWLER_BIN").is_some(),
-        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench bucket builds it"
-    );
     let Some(folder) = rustdoc::folder() else {
         return ExitCode::SUCCESS;
     };

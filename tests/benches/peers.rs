@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use crawler_tests::nginx::Server;
 use crawler_tests::process::Home;
-use crawler_tests::{number, rustdoc, setting};
+use crawler_tests::{is_benchmark, number, rustdoc};
 
 #[path = "peers/crawler.rs"]
 mod crawler;
@@ -59,14 +59,9 @@ struct Part {
 const START: &str = "/std/index.html";
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this program as well.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_benchmark("peers") {
         return ExitCode::SUCCESS;
     }
-    assert!(
-        setting("CRAWLER_BIN").is_some(),
-        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench peers builds it"
-    );
     let parts = [
         Part {
             name: "large pages",

@@ -29,7 +29,7 @@ use crawler_tests::nginx::Server;
 use crawler_tests::peers::{median, order};
 use crawler_tests::postgres::Postgres;
 use crawler_tests::process::{Home, Process};
-use crawler_tests::{guests, number, setting};
+use crawler_tests::{guests, is_benchmark, number};
 
 /// Number of books that one list leads to.
 const BOOKS_OF_A_LIST: u64 = 100;
@@ -49,14 +49,9 @@ const SINKS: [(&str, &str); 5] = [
 ];
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this program as well.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_benchmark("sinks") {
         return ExitCode::SUCCESS;
     }
-    assert!(
-        setting("CRAWLER_BIN").is_some(),
-        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench sinks builds it"
-    );
     let home = Home::new();
     let shop = home.path().join("shop");
     let n_books = number("CRAWLER_SINKS_BOOKS", 100_000);

@@ -28,17 +28,12 @@ use crawler_tests::peers::median;
 use crawler_tests::process::Home;
 use crawler_tests::up::Up;
 use crawler_tests::web::{Asked, Site, Web};
-use crawler_tests::{PATIENCE, guests, number, setting};
+use crawler_tests::{PATIENCE, guests, is_benchmark, number};
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this program as well.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_benchmark("start") {
         return ExitCode::SUCCESS;
     }
-    assert!(
-        setting("CRAWLER_BIN").is_some(),
-        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench start builds it"
-    );
     let n_rounds = number("CRAWLER_START_ROUNDS", 7);
     report("restart of up to the first page", time_starts(n_rounds));
     report(
@@ -94,8 +89,8 @@ fn time_pushes(n_rounds: u64) -> Vec<Duration> {
         let web = open_site();
         let plugin = plugin_of(&home, round).display().to_string();
         let begun = Instant::now();
-        // Waiting for its end by looking now and then would take longer than the push does.
         let name = format!("--as=new@1.0.{round}");
+        // `Up::ok` looks for the end every 20 ms, and that wait would be measured too.
         let pushed = up.client(["plugin", "push", &plugin, &name]).output();
         let pushed = pushed.expect("the program starts");
         assert!(pushed.status.success(), "{pushed:?}");

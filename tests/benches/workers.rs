@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode};
 
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::peers::{median, order};
-use crawler_tests::{number, setting, skipped};
+use crawler_tests::{is_benchmark, number, skipped};
 
 #[path = "common/ring.rs"]
 mod ring;
@@ -41,14 +41,9 @@ struct Side {
 }
 
 fn main() -> ExitCode {
-    // `cargo test --all-targets` runs this program as well.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_benchmark("workers") {
         return ExitCode::SUCCESS;
     }
-    assert!(
-        setting("CRAWLER_BIN").is_some(),
-        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench workers builds it"
-    );
     // A core that is not there is not missed beside one that is.
     let missing = ["0", "1"].into_iter().find_map(|core| pin(core).err());
     if let Some(why) = missing {

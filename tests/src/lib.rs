@@ -134,6 +134,18 @@ pub fn folder_of(variable: &str, name: &str) -> PathBuf {
     setting(variable).map_or_else(in_home, PathBuf::from)
 }
 
+/// Returns true if this program was started as a benchmark. `cargo test --all-targets` runs it as well. A benchmark of
+/// the program as it is shipped needs `CRAWLER_BIN`; without it, this panics with the command that sets it.
+#[track_caller]
+pub fn is_benchmark(name: &str) -> bool {
+    let is_benchmark = std::env::args().any(|argument| argument == "--bench");
+    assert!(
+        !is_benchmark || setting("CRAWLER_BIN").is_some(),
+        "CRAWLER_BIN has to name a program that was built as for a release; tests/run bench {name} builds it"
+    );
+    is_benchmark
+}
+
 /// Returns a variable of the environment; an empty one counts as missing.
 #[expect(
     clippy::disallowed_methods,
