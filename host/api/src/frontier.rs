@@ -3,7 +3,7 @@
 use crawler_proto as proto;
 
 use super::client::Client;
-use super::convert::crawl::counts_message;
+use super::convert::crawl::{by_state_message, counts_message};
 use super::convert::statistics::statistics_message;
 use super::forward::Origin;
 use super::lists::bad_token;
@@ -188,14 +188,12 @@ fn token(from: UrlCursor) -> String {
 }
 
 pub(super) fn stats(stats: FrontierStats) -> proto::FrontierStats {
-    let by_state = stats.hosts_by_state.into_iter();
-    let by_state = by_state.map(|(state, n)| (state.as_str().to_owned(), n));
     proto::FrontierStats {
         run: stats.run.0,
         seeded: stats.seeded,
         root_hosts: stats.root_hosts,
         hosts: stats.n_hosts,
-        hosts_by_state: by_state.collect(),
+        hosts_by_state: by_state_message(stats.hosts_by_state),
         undelivered: stats.n_undelivered,
         dead_letters: stats.n_dead_letters,
         suspects: stats.n_suspects,
@@ -223,6 +221,7 @@ fn host(entry: HostEntry) -> proto::HostEntry {
         has_answered: entry.has_answered,
         failures: entry.n_failures,
         reason: entry.reason,
+        in_flight: entry.n_in_flight,
     }
 }
 

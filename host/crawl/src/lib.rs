@@ -60,6 +60,7 @@ pub mod permit;
 pub mod put_back;
 mod request;
 mod revisit;
+mod robots;
 mod roots;
 mod run;
 mod shared;

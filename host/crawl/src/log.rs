@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tracing::field::{DisplayValue, display};
 
 use crawler_frontier::{FrontierError, LogStore};
+use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Run, Shard};
 use crawler_model::number;
 use crawler_model::settings::CrawlSettings;
@@ -140,6 +141,11 @@ impl CrawlLog {
                 lines: Mutex::new(lines),
             }),
         }
+    }
+
+    /// Returns the present time, by the clock of the log.
+    pub fn now(&self) -> UnixMillis {
+        self.shared.clock.unix_millis()
     }
 
     /// Sets the bounds of the log.

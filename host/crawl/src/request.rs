@@ -18,6 +18,7 @@ pub(super) fn fetch_request(
     FetchRequest {
         names_port: shared.bounds(settings).names_port(&request.url),
         cookies: shared.cookies(settings),
+        robots_store: Some(shared.robots_store.clone()),
         validators: unchanged::condition(claim, settings, || shared.parsed_by(config)).cloned(),
         account: shared.parts.crawl_memory.account().clone(),
         requester: shared.requester,

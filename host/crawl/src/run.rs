@@ -15,6 +15,7 @@ use super::drain::NamedSink;
 use super::drift::Drift;
 use super::end::CrawlEnd;
 use super::parts::CrawlParts;
+use super::robots::RobotsInFrontier;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::SlotPool;
@@ -67,6 +68,7 @@ pub async fn run_to(
     let shared = Arc::new(Shared {
         drift: Drift::open(&parts),
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
+        robots_store: Arc::new(RobotsInFrontier(Arc::clone(&parts.frontier))),
         parser: parts.plugin.map(|plugin| Parser::of(plugin, &parts.params)),
         plans: PlanNames::of(parts.rules.description()),
         n_ended: AtomicU64::new(counts.due_pages()),

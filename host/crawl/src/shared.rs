@@ -10,6 +10,7 @@ use super::backlog;
 use super::drift::Drift;
 use super::end::CrawlEnd;
 use super::parts::{CrawlConfig, CrawlParts};
+use super::robots::RobotsInFrontier;
 use super::slot::SlotPool;
 use super::traced::Undelivered;
 use crawler_fetch::cookies::CookieJar;
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     /// Hosts of the root requests, as the scope needs them.
     pub(super) root_hosts: RootHosts,
     pub(super) cookies: Arc<CookieJar>,
+    /// The frontier, as the store of the robots.txt of its hosts.
+    pub(super) robots_store: Arc<RobotsInFrontier>,
     /// Plugin and params by which pages are parsed. `None` if it is not known which plugin it is.
     pub(super) parser: Option<Parser>,
     /// Names of the plans of the rules, in the order of their numbers.

@@ -165,6 +165,7 @@ impl Asked {
             asks_site: false,
             tape: None,
             robots,
+            robots_store: None,
             max_crawl_delay: usual.max_crawl_delay(),
             account: Account::default(),
             requester: Requester::waiting(),

@@ -31,6 +31,7 @@ use crawler_model::settings::{
     ContentTypes, CrawlSettings, CredentialNames, ProxyChoice, Rates, Robots,
 };
 use crawler_process::memory::Account;
+use robots::RobotsStore;
 use tape::Tape;
 use throttle::Requester;
 
@@ -104,6 +105,8 @@ pub struct FetchRequest {
     pub asks_site: bool,
     /// Treatment of the site's robots.txt.
     pub robots: Robots,
+    /// Store of robots.txt that outlives the process. If `None`, each process asks the sites.
+    pub robots_store: Option<Arc<dyn RobotsStore>>,
     /// The longest `crawl-delay` that is honoured; a longer one is reduced to it.
     pub max_crawl_delay: Duration,
     /// Memory account that the body is charged to while it is read.
@@ -142,6 +145,7 @@ impl FetchRequest {
             validators: None,
             asks_site: attempt > 1 || request.reload,
             robots: settings.robots(),
+            robots_store: None,
             max_crawl_delay: settings.max_crawl_delay(),
             account: Account::default(),
             requester: Requester::waiting(),

@@ -11,13 +11,15 @@
 //! | nothing: no address, no connection, no answer in time | the host is put off for that reason, with all its pages |
 
 pub use rules::{MAX_BYTES, RuleLine, Rules};
+pub use store::RobotsStore;
 
-pub(super) use cache::{Cache, FRESH, OriginRules, ProxyName, Received};
+pub(super) use cache::{Cache, OriginRules, ProxyName, Received, name_of};
 pub(super) use rules::product_of;
 
 mod cache;
 mod pattern;
 mod rules;
+mod store;
 
 /// Redirects that are followed, also to other hosts (RFC 9309, 2.3.1.2: at least five).
 pub(super) const MAX_REDIRECTS: usize = 5;

@@ -37,6 +37,7 @@
 //! counts        what all frontiers of the process have written, for metrics
 //! suspects      pages that may have ended the process
 //! root          the same for calls of `root`
+//! robots        robots.txt of hosts, for later openings
 //! sweep         what earlier runs have left
 //! redrive       dead letters, tried again
 //! ```
@@ -66,7 +67,9 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Run;
 use crawler_model::resource::Redrive;
+use crawler_model::robots::KeptRobots;
 use crawler_model::statistics::Statistics;
+use crawler_model::status::PresentHosts;
 use crawler_process::task::TaskScope;
 
 mod blocks;
@@ -95,6 +98,7 @@ mod quarantine;
 mod queued;
 mod redrive;
 mod removals;
+mod robots;
 mod root;
 mod scan;
 mod settings;
@@ -199,6 +203,14 @@ impl Frontier for DurableFrontier {
         self.inner.suspect(claim).await
     }
 
+    async fn kept_robots(&self, url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
+        self.inner.kept_robots(url).await
+    }
+
+    fn keep_robots(&self, url: &Url, robots: KeptRobots) {
+        self.inner.state().kept_robots.add(url, robots);
+    }
+
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
         self.inner.commit(commit).await
     }
@@ -247,6 +259,10 @@ impl Frontier for DurableFrontier {
 
     fn in_flight(&self) -> usize {
         self.inner.state().n_in_flight()
+    }
+
+    fn present_hosts(&self, now: UnixMillis) -> PresentHosts {
+        self.inner.state().present_hosts(now)
     }
 
     async fn take_changed(&self) {

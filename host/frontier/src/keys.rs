@@ -14,6 +14,7 @@
 //! r <run> <host> <priority> <due> <entry>   ready, or in flight
 //! h <host>                             clock, and a cursor for each priority
 //! n <host>                             name
+//! b <host>                             robots.txt
 //! o <sequence>                         item that not all sinks have yet
 //! p <key>                              mark of the sink in the data root: key and value are its own
 //! p <sink> / <key>                     mark of another sink
@@ -41,6 +42,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use slatedb::{PrefixExtractor, PrefixTarget};
+use url::Url;
 
 use super::workbench::{HostId, LaneId, QueuePosition};
 use crawler_model::changes::ItemName;
@@ -62,6 +64,7 @@ pub(super) const READY: &[u8] = b"r";
 pub(super) const STATES: &[u8] = b"u";
 pub(super) const HOSTS: &[u8] = b"h";
 pub(super) const NAMES: &[u8] = b"n";
+pub(super) const ROBOTS: &[u8] = b"b";
 pub(super) const OUTBOX: &[u8] = b"o";
 pub(super) const MARKS: &[u8] = b"p";
 pub(super) const LINES: &[u8] = b"cl";
@@ -96,7 +99,12 @@ impl PrefixExtractor for Kinds {
 
 /// Returns the host of a request, as used in keys.
 pub(super) fn host_of(request: &Request) -> HostId {
-    HostId(host_hash(&request.url))
+    host_of_url(&request.url)
+}
+
+/// Returns the host of a URL, as used in keys.
+pub(super) fn host_of_url(url: &Url) -> HostId {
+    HostId(host_hash(url))
 }
 
 fn key(parts: &[&[u8]]) -> Bytes {
@@ -183,7 +191,11 @@ pub(super) fn host_name(host: HostId) -> Bytes {
     key(&[NAMES, &host.0.to_be_bytes()])
 }
 
-/// Parses the host of a key of hosts, of names, or of states.
+pub(super) fn robots(host: HostId) -> Bytes {
+    key(&[ROBOTS, &host.0.to_be_bytes()])
+}
+
+/// Parses the host of a key of hosts, of names, of robots.txt, or of states.
 pub(super) fn parse_host(key: &[u8]) -> Option<HostId> {
     let (host, _) = key.get(1..)?.split_first_chunk::<8>()?;
     Some(HostId(u64::from_be_bytes(*host)))

@@ -38,7 +38,9 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::ResourceId;
 use crawler_model::resource::ShardId;
+use crawler_model::robots::KeptRobots;
 use crawler_model::statistics::Statistics;
+use crawler_model::status::PresentHosts;
 
 mod claim;
 mod commit;
@@ -162,6 +164,16 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore + Quarantine {
     /// Returns the cookies of the crawl as they were stored last, in any run.
     fn cookies(&self) -> Option<KeptCookies>;
 
+    /// Returns the robots.txt that was kept for the host of a URL. `None` if there is none, and if none of any host was kept
+    /// before this opening.
+    async fn kept_robots(&self, _url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
+        Ok(None)
+    }
+
+    /// Keeps a robots.txt for the host of a URL, with the next batch. It is lost in a crash before that, and if very many wait
+    /// for that batch.
+    fn keep_robots(&self, _url: &Url, _robots: KeptRobots) {}
+
     /// Commits one atomic batch. Its new URLs can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
 
@@ -208,6 +220,10 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore + Quarantine {
 
     /// Returns the number of pages that are taken and neither committed nor given back.
     fn in_flight(&self) -> usize;
+
+    /// Returns the number of hosts in each state at `now`, and the pages in flight of each host if hosts are stored. The
+    /// numbers by state of many hosts may be some seconds old.
+    fn present_hosts(&self, now: UnixMillis) -> PresentHosts;
 
     /// Waits until [`Frontier::take`] may answer differently although no page has changed anything: URLs were
     /// read in, a batch has become durable, or links of other shards have come. For one task at a time.

@@ -7,7 +7,7 @@
 //! counted), pages in flight, the outbox and the links for other shards, above whose limits no page is taken.
 //! Pages in flight at that moment may still add to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use crawler_model::frontier::KeptCookies;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use crawler_model::settings::SinkNames;
 use crawler_model::statistics::Statistics;
+use crawler_model::status::PresentHosts;
 use crawler_process::stage::Stage;
 use outbox::Outbox;
 use patterns::Patterns;
@@ -301,6 +302,16 @@ impl Frontier for MemoryFrontier {
 
     fn in_flight(&self) -> usize {
         self.state().in_flight.len()
+    }
+
+    fn present_hosts(&self, now: UnixMillis) -> PresentHosts {
+        let mut state = self.state();
+        let now = state.time.of_wall(now).max(state.time.latest());
+        let n_met = state.counts.hosts;
+        PresentHosts {
+            by_state: state.workbench.hosts_by_state(now, n_met),
+            in_flight: BTreeMap::new(),
+        }
     }
 
     /// Waits for a call, because only calls change this frontier.

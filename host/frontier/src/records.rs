@@ -313,6 +313,20 @@ pub(super) struct HostName {
     pub(super) name: String,
 }
 
+/// robots.txt of a host.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Robots {
+    /// Scheme, host and port of the site, and the proxies that it was asked through.
+    #[prost(string, tag = "1")]
+    pub(super) origin: String,
+    /// Time of the site's answer, by the wall clock.
+    #[prost(uint64, tag = "2")]
+    pub(super) at: u64,
+    /// The file; absent if the site has none.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub(super) file: Option<Bytes>,
+}
+
 /// Consecutive failures to reach a host, in the run of its record.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trouble {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! plain    all that is known of one shard, as plain lists; one value is one durable state
+//! hosts    its hosts
 //! delivery items on their way to the sinks
 //! quarantine  items that wait for a verdict, or are held
 //! redrive  dead letters, tried again
@@ -26,6 +27,7 @@ use crawler_model::resource::ShardId;
 use crawler_process::task::{TaskScope, process};
 
 mod delivery;
+mod hosts;
 mod log;
 mod open;
 mod plain;

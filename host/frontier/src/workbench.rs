@@ -20,6 +20,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crawler_model::crawl::UnixMillis;
+use crawler_model::frontier::HostState;
 
 mod health;
 mod host;
@@ -71,6 +72,8 @@ pub(crate) struct Workbench<T> {
     asleep: BTreeSet<(UnixMillis, HostId)>,
     /// Hosts that have no URLs left, by the moment at which they may be asked again.
     idle: BTreeSet<(UnixMillis, HostId)>,
+    /// Numbers of hosts by state that were counted last, and when.
+    counted: Option<(UnixMillis, BTreeMap<HostState, u64>)>,
     /// Number of `Answered` hosts taken since the last `Unreached` one.
     n_answered_in_a_row: u32,
     /// Lanes to be read in; not all of them still need it.
@@ -90,6 +93,7 @@ impl<T> Default for Workbench<T> {
             idle: BTreeSet::new(),
             queues: BTreeMap::new(),
             asleep: BTreeSet::new(),
+            counted: None,
             n_answered_in_a_row: 0,
             refill_queue: VecDeque::new(),
             n_to_refill: 0,

@@ -24,11 +24,13 @@
 //! Desired state is written first and placed later. A watch only wakes the loop, which then looks at the whole
 //! state again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
+use crawler_model::frontier::HostState;
 use crawler_model::id::{ResourceId, ResourceName, Shard};
 use crawler_model::node::Node;
 use crawler_model::resource::{Phase, Resource, ShardRecord};
@@ -94,6 +96,8 @@ pub struct ShardView {
     pub is_live: bool,
     /// Number of pages in flight now.
     pub in_flight: u64,
+    /// Number of hosts in each state now. Empty if the worker does not answer, and in lists.
+    pub hosts_by_state: BTreeMap<HostState, u64>,
     /// The latest warnings and errors in the worker's log.
     pub last_errors: Vec<LogLine>,
 }

@@ -139,6 +139,18 @@ pub enum HostState {
 }
 
 impl HostState {
+    /// Returns the state of a host: whether it has URLs left, whether it may not be asked yet, and if there are failures to
+    /// reach it, whether they have given it up.
+    pub fn of(has_urls: bool, is_held: bool, is_given_up: Option<bool>) -> Self {
+        match is_given_up {
+            _ if !has_urls => Self::Idle,
+            _ if !is_held => Self::Ready,
+            Some(true) => Self::GivenUp,
+            Some(false) => Self::BackingOff,
+            None => Self::Waiting,
+        }
+    }
+
     /// All states, in the order in which they are reported.
     pub const ALL: [Self; 5] = [
         Self::Ready,
@@ -216,8 +228,12 @@ pub struct HostEntry {
     pub name: String,
     /// State of the host.
     pub state: HostState,
+    /// [Hash](crate::links::host_hash) by which frontiers store it.
+    pub hash: u64,
     /// Number of its URLs that wait or are in flight, counted up to [`MAX_DUE`](Self::MAX_DUE).
     pub n_due: u64,
+    /// Number of them that are in flight now. `None` if nobody crawls the shard, or its owner does not answer.
+    pub n_in_flight: Option<u64>,
     /// Time before which the host is not asked.
     pub not_before: UnixMillis,
     /// Milliseconds between the host's last answer and the next request, as last observed.

@@ -28,6 +28,7 @@ pub mod pattern;
 pub mod placement;
 pub mod plugin;
 pub mod resource;
+pub mod robots;
 pub mod runs;
 pub mod schedule;
 pub mod scope;

@@ -1,9 +1,12 @@
 //! Status of a running crawl (its numbers and its log) and the totals of a worker.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, UnixMillis};
 use super::event::FoldedEvent;
+use super::frontier::HostState;
 use super::id::{Epoch, Incarnation, ResourceId, ResourceName, Run, Shard};
 use super::resource::Waits;
 
@@ -64,11 +67,22 @@ pub struct CrawlStatus {
     pub counts: Option<Counts>,
     /// Pages in flight.
     pub in_flight: u64,
+    /// Its hosts. `None` while its frontier is not open, and unless one resource was asked for.
+    pub hosts: Option<PresentHosts>,
     /// Reason why the crawl cannot go on at present.
     pub waits: Option<Waits>,
     /// The latest warnings and errors of its log, the latest last. Present only if one resource was
     /// asked for.
     pub last_errors: Vec<LogLine>,
+}
+
+/// Hosts of one crawl at this moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PresentHosts {
+    /// Number of hosts in each state, of all that have, or had, a URL in the run.
+    pub by_state: BTreeMap<HostState, u64>,
+    /// Number of pages in flight of each host that has any, by the [hash](crate::links::host_hash) of the host.
+    pub in_flight: BTreeMap<u64, u64>,
 }
 
 /// Pages and items of a process since its start. They only grow, whatever becomes of the crawls that they are from.

@@ -15,11 +15,12 @@ use crawler_crawl::incidents::{CrawlIncidents, whole_seconds};
 use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_frontier::Frontier;
-use crawler_model::crawl::Counts;
+use crawler_model::crawl::{Counts, UnixMillis};
 use crawler_model::event::EventKind;
 use crawler_model::id::{ResourceName, Shard};
 use crawler_model::resource::Waits;
 use crawler_model::settings::SinkName;
+use crawler_model::status::PresentHosts;
 use crawler_process::memory::CrawlMemory;
 
 /// Name of the state of a crawl whose frontier is open and whose batches, items or archived pages do not become durable.
@@ -221,6 +222,12 @@ impl CrawlState {
         let fields = self.fields();
         let frontier = fields.frontier.as_ref();
         frontier.map_or(0, |frontier| frontier.in_flight())
+    }
+
+    /// Returns the hosts of the crawl, if its frontier is open.
+    pub(super) fn hosts(&self, now: UnixMillis) -> Option<PresentHosts> {
+        let frontier = self.fields().frontier.clone();
+        frontier.map(|frontier| frontier.present_hosts(now))
     }
 
     pub(super) fn waits(&self) -> Option<Waits> {

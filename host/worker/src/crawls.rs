@@ -73,7 +73,8 @@ impl CrawlTable {
     }
 }
 
-/// A crawl that is assigned here.
+/// A crawl that is assigned here. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct Running {
     pub(super) log: CrawlLog,
     pub(super) name: ResourceName,
@@ -140,26 +141,27 @@ impl Crawls {
     /// Returns the status of all crawls, or of those of one resource.
     pub fn status(&self, name: Option<&ResourceName>) -> Vec<CrawlStatus> {
         let known = self.known();
-        let asked = known
-            .running
-            .iter()
-            .filter(|(_, crawl)| name.is_none_or(|n| crawl.name == *n));
-        asked
-            .map(|(id, crawl)| CrawlStatus {
-                name: crawl.name.clone(),
-                id: id.resource,
-                shard: id.shard,
-                epoch: crawl.epoch,
-                run: crawl.run,
-                counts: crawl.crawl_state.counts(),
-                in_flight: crawl.crawl_state.in_flight() as u64,
-                waits: crawl.crawl_state.waits(),
-                last_errors: match name {
-                    Some(_) => crawl.log.last_errors(LAST_ERRORS),
-                    None => Vec::new(),
-                },
-            })
-            .collect()
+        let asked = known.running.iter();
+        let asked = asked.filter(|(_, crawl)| name.is_none_or(|n| crawl.name == *n));
+        let asked: Vec<_> = asked.map(|(id, crawl)| (*id, crawl.clone())).collect();
+        // Hosts may be many, and others need the list meanwhile.
+        drop(known);
+        let status = asked.into_iter().map(|(id, crawl)| CrawlStatus {
+            name: crawl.name,
+            id: id.resource,
+            shard: id.shard,
+            epoch: crawl.epoch,
+            run: crawl.run,
+            counts: crawl.crawl_state.counts(),
+            in_flight: crawl.crawl_state.in_flight() as u64,
+            hosts: name.and_then(|_| crawl.crawl_state.hosts(crawl.log.now())),
+            waits: crawl.crawl_state.waits(),
+            last_errors: match name {
+                Some(_) => crawl.log.last_errors(LAST_ERRORS),
+                None => Vec::new(),
+            },
+        });
+        status.collect()
     }
 
     /// Returns the log of the last crawl of a resource, of all its shards; with `follow`, also its lines to
@@ -312,9 +314,12 @@ mod tests {
 
     use super::*;
     use crawler_crawl::log::LogBounds;
+    use crawler_frontier::Frontier;
+    use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
     use crawler_model::event::EventKind;
     use crawler_model::id::Shard;
     use crawler_model::settings::SinkName;
+    use crawler_model::status::PresentHosts;
     use crawler_process::clock::SystemClock;
 
     #[test]
@@ -348,6 +353,19 @@ mod tests {
             crawl_state: CrawlState::default(),
             mailbox: None,
         }
+    }
+
+    #[test]
+    fn hosts_are_told_of_one_resource_that_was_asked_for() {
+        let crawls = Crawls::default();
+        let running = running("books");
+        let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+        running.crawl_state.opened(frontier, None);
+        crawls.enter(ShardId::only(ResourceId(1)), running);
+        let name: ResourceName = "books".parse().unwrap();
+        let hosts = |name| crawls.status(name).remove(0).hosts;
+        assert_eq!(hosts(Some(&name)), Some(PresentHosts::default()));
+        assert_eq!(hosts(None), None);
     }
 
     #[tokio::test(start_paused = true)]

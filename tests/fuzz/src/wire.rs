@@ -60,6 +60,7 @@ pub(super) fn send(
         accept_status: Default::default(),
         content_types: Default::default(),
         robots: Robots::Ignore,
+        robots_store: None,
         max_crawl_delay: Duration::ZERO,
         account: Account::default(),
         requester: Requester::waiting(),

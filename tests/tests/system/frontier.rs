@@ -200,6 +200,35 @@ fn a_url_that_waits_in_a_crawl_that_has_stopped_is_told_why_it_waits() {
 }
 
 #[test]
+fn the_hosts_of_a_crawl_are_told_as_they_are_now() {
+    let gate = Gate::closed();
+    let web = sites::gated_chain(4, 2, &gate).open();
+    let server = Server::with_puppet();
+    server.add("walk", &web.url("/0"), &[]);
+    web.wait_for("page that is held back", PATIENCE, |log| log.len() == 3);
+    let host = || {
+        let page = server.get("/crawler/resource/walk/hosts").json();
+        page["hosts"][0].clone()
+    };
+    until("page in flight", PATIENCE, || {
+        let host = host();
+        ([&host["due"], &host["in_flight"]] == [1, 1]).then_some(())
+    });
+    let listed = server.ok(&["resource", "hosts", "walk"]);
+    assert!(listed.contains(", 1 in flight"), "{listed}");
+    let hosts = || server.resource("walk")["shards"][0]["hosts_by_state"].clone();
+    assert_eq!(hosts(), json!({"ready": 1}));
+    let shown = server.ok(&["resource", "get", "walk"]);
+    assert!(shown.contains("\nhosts      1: ready 1\n"), "{shown}");
+    server.ok(&["resource", "pause", "walk"]);
+    gate.open();
+    until("the end of the crawl", PATIENCE, || {
+        host()["in_flight"].is_null().then_some(())
+    });
+    assert_eq!(hosts(), json!({}));
+}
+
+#[test]
 fn f26_what_was_given_up_is_tried_again_in_the_same_run_and_nothing_else_is() {
     let (web, server) = crawled();
     let refused = server.cli(&["frontier", "redrive", "books", "--reason=timeout"]);

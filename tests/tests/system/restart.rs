@@ -92,6 +92,8 @@ fn f23_a_crawl_that_was_cut_off_goes_on_in_the_same_run_and_its_items_appear_onc
     check_items(&server, 6, 1);
     let fetched = ["/0", "/1", "/2", "/3", "/4"].map(|path| web.count(path));
     assert_eq!(fetched, [1, 1, 1, 2, 1]);
+    // Its robots.txt is kept.
+    assert_eq!(web.robots_log().len(), 1);
 }
 
 #[test]

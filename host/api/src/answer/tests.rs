@@ -554,6 +554,7 @@ fn resource() -> ResourceView {
         record,
         is_live,
         in_flight: 13,
+        hosts_by_state: [(HostState::Waiting, 4)].into(),
         last_errors: vec![log_line()],
     };
     ResourceView {
@@ -595,6 +596,7 @@ pub(crate) fn empty_resource() -> ResourceView {
         record: ShardRecord::new(spec.name.clone()),
         is_live: false,
         in_flight: 0,
+        hosts_by_state: BTreeMap::new(),
         last_errors: Vec::new(),
     };
     ResourceView {
@@ -745,7 +747,9 @@ fn host() -> HostEntry {
     HostEntry {
         name: "a.test:80".into(),
         state: HostState::GivenUp,
+        hash: 1,
         n_due: 3,
+        n_in_flight: Some(2),
         not_before: 4,
         delay_ms: 5,
         delay_by: DelaySource::OtherCrawl,

@@ -1,13 +1,16 @@
 //! Conversion of what a worker tells a master of its crawls: totals, log lines and status.
 
+use std::collections::BTreeMap;
+
 use crawler_proto as proto;
 
 use crate::spec::resource_name;
 use crawler_master::ControlError;
 use crawler_model::crawl::Counts;
+use crawler_model::frontier::HostState;
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::Waits;
-use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_model::status::{CrawlStatus, LogLine, PresentHosts};
 
 pub(crate) fn counts_message(totals: Counts, in_flight: u64) -> proto::Counts {
     proto::Counts {
@@ -94,7 +97,25 @@ pub(crate) fn status_message(status: CrawlStatus) -> proto::CrawlStatus {
             why: waits.why,
         }),
         last_errors: status.last_errors.into_iter().map(line_message).collect(),
+        hosts: status.hosts.map(|hosts| proto::PresentHosts {
+            by_state: by_state_message(hosts.by_state),
+            in_flight: hosts.in_flight.into_iter().collect(),
+        }),
     }
+}
+
+/// Returns numbers of hosts by the words of their states.
+pub(crate) fn by_state_message(by_state: BTreeMap<HostState, u64>) -> BTreeMap<String, u64> {
+    let by_state = by_state.into_iter();
+    let by_state = by_state.map(|(state, n)| (state.as_str().to_owned(), n));
+    by_state.collect()
+}
+
+/// Parses a state and the number of its hosts. A state that only later versions know is left out.
+fn in_state((word, n): (String, u64)) -> Option<(HostState, u64)> {
+    let mut known = HostState::ALL.into_iter();
+    let state = known.find(|state| state.as_str() == word)?;
+    Some((state, n))
 }
 
 /// Parses the status of a crawl.
@@ -113,5 +134,38 @@ pub(crate) fn status(message: proto::CrawlStatus) -> Result<CrawlStatus, Control
             why: waits.why,
         }),
         last_errors: message.last_errors.into_iter().map(line).collect(),
+        hosts: message.hosts.map(|hosts| PresentHosts {
+            by_state: hosts.by_state.into_iter().filter_map(in_state).collect(),
+            in_flight: hosts.in_flight.into_iter().collect(),
+        }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_to_a_master_that_knows_not_all_of_their_states() {
+        let hosts = PresentHosts {
+            by_state: HostState::ALL.map(|state| (state, 3)).into(),
+            in_flight: [(u64::MAX, 2)].into(),
+        };
+        let crawl = CrawlStatus {
+            name: "books".parse().unwrap(),
+            id: ResourceId(1),
+            shard: Shard(0),
+            epoch: Epoch(1),
+            run: Run(1),
+            counts: None,
+            in_flight: 0,
+            hosts: Some(hosts.clone()),
+            waits: None,
+            last_errors: Vec::new(),
+        };
+        let mut message = status_message(crawl);
+        let told = message.hosts.as_mut().unwrap();
+        told.by_state.insert("asleep".to_owned(), 1);
+        assert_eq!(status(message).unwrap().hosts, Some(hosts));
+    }
 }

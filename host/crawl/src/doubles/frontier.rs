@@ -13,13 +13,13 @@ use crawler_frontier::{
     LinkBatch, LinkBounds, LinkExchange, LinkPolicy, LogStore, NewRequest, OutboxBatch, Quarantine,
     RestingHost, Take, TakeLimits, Undelivered,
 };
-use crawler_model::crawl::{Counts, Request};
+use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
 use crawler_model::settings::{SinkName, SinkNames};
 use crawler_model::statistics::Statistics;
-use crawler_model::status::LogLine;
+use crawler_model::status::{LogLine, PresentHosts};
 
 /// A frontier with a fault, or with knowledge of an earlier run.
 #[derive(Default)]
@@ -187,6 +187,10 @@ impl Frontier for FaultyFrontier {
 
     fn statistics(&self) -> Statistics {
         self.inner.0.statistics()
+    }
+
+    fn present_hosts(&self, now: UnixMillis) -> PresentHosts {
+        self.inner.0.present_hosts(now)
     }
 
     fn in_flight(&self) -> usize {

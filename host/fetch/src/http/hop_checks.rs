@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
@@ -13,12 +14,13 @@ use super::hop::{Hop, Outcome};
 use super::politeness::Politeness;
 use super::sent::{HostReadyAt, Sent};
 use super::{HttpFetcher, request_log};
-use crate::robots::{FRESH, MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received};
+use crate::robots::{MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received, name_of};
 use crate::throttle::after;
 use crate::throttle::{Pace, Requester};
 use crate::{Failure, FetchError};
 use crawler_model::crawl::host_of;
 use crawler_model::frontier::DelaySource;
+use crawler_model::robots::KeptRobots;
 use crawler_model::settings::Robots;
 
 impl HttpFetcher {
@@ -52,8 +54,10 @@ impl HttpFetcher {
         self.address_policy.check(url).map_err(Failure::of_page)?;
         let pause = Mutex::new(HostReadyAt::default());
         // Seldom, so that it takes no room in the page's future.
-        let get = |robots| self.robots_file(robots, politeness, &pause).boxed();
-        let wanted = self.robots.origin_rules(url, politeness.proxy(), get).await;
+        let find = || self.kept_robots(url, politeness).boxed();
+        let get = |robots| self.new_robots(robots, politeness, &pause).boxed();
+        let proxy = politeness.proxy();
+        let wanted = self.robots.origin_rules(url, proxy, find, get).await;
         let mut pause = pause.into_inner().unwrap_or_else(PoisonError::into_inner);
         wanted.map(|wanted| (wanted, pause)).map_err(|error| {
             // Until then the same would be said of every page of the host.
@@ -72,6 +76,42 @@ impl HttpFetcher {
                 delay_by: pause.by,
             }
         })
+    }
+
+    /// Returns what the origin of a URL told an earlier process, and the time since then.
+    async fn kept_robots(
+        &self,
+        url: &Url,
+        politeness: &Politeness,
+    ) -> Option<(KeptRobots, Duration)> {
+        let kept = politeness.robots_store.as_ref()?.kept(url).await?;
+        let age = kept.age(self.clock.unix_millis())?;
+        let is_its_own = kept.origin == name_of(url, politeness.proxy());
+        is_its_own.then_some((kept, age))
+    }
+
+    /// Fetches a robots.txt, and keeps it for later processes.
+    async fn new_robots(
+        &self,
+        robots: Url,
+        politeness: &Politeness,
+        pause: &Mutex<HostReadyAt>,
+    ) -> Result<Received, FetchError> {
+        let received = self.robots_file(robots.clone(), politeness, pause).await?;
+        let file = match &received {
+            Received::File(file) if file.len() <= KeptRobots::MAX_FILE => Some(file.clone()),
+            Received::None => None,
+            Received::File(_) | Received::Unavailable { .. } => return Ok(received),
+        };
+        if let Some(store) = &politeness.robots_store {
+            let kept = KeptRobots {
+                origin: name_of(&robots, politeness.proxy()).into_owned(),
+                at: self.clock.unix_millis(),
+                file,
+            };
+            store.keep(&robots, kept);
+        }
+        Ok(received)
     }
 
     fn check_rules(
@@ -121,7 +161,8 @@ impl HttpFetcher {
         let mut hop = Hop::get(robots, politeness.names_port, politeness.pool.clone());
         // Pages that are not in the cache are asked for by these rules. An answer of the cache counts as new once it is
         // taken, so at the end of a long run the rules may be two days old.
-        hop.cache = self.cache.clone().map(|cache| cache.within(FRESH));
+        let cache = self.cache.clone();
+        hop.cache = cache.map(|cache| cache.within(KeptRobots::VALID));
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = politeness.pace(self.delay(&hop.url, politeness.delay));
             let is_first = n_followed == 0;

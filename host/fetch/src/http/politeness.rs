@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::proxy_pools::ProxyPool;
 use crate::FetchRequest;
-use crate::robots::ProxyName;
+use crate::robots::{ProxyName, RobotsStore};
 use crate::throttle::{Pace, Requester};
 use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rates, Robots};
@@ -20,6 +20,8 @@ pub(super) struct Politeness {
     /// True if its resource names the port of its host.
     pub(super) names_port: bool,
     pub(super) robots: Robots,
+    /// Store of robots.txt that outlives the process, if there is one.
+    pub(super) robots_store: Option<Arc<dyn RobotsStore>>,
     pub(super) max_crawl_delay: Duration,
     pub(super) pool: Option<Arc<ProxyPool>>,
     pub(super) requester: Requester,
@@ -33,6 +35,7 @@ impl Politeness {
             host_rate: request.host_rate.clone(),
             names_port: request.names_port,
             robots: request.robots,
+            robots_store: request.robots_store.clone(),
             max_crawl_delay: request.max_crawl_delay,
             pool,
             requester: request.requester,

@@ -182,6 +182,7 @@ fn get(url: Url) -> FetchRequest {
         validators: None,
         asks_site: false,
         robots: Robots::Ignore,
+        robots_store: None,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
         account: Account::default(),
         requester: Requester::waiting(),

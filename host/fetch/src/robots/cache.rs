@@ -4,7 +4,8 @@
 //! which stays valid (RFC 9309, 2.3.1.4 and 2.4). A request for one that is being fetched waits for the
 //! result; if the fetching one gives up, the next takes its place.
 //!
-//! The cache is in memory and bounded. Files that were evicted or lost with the process are fetched anew.
+//! The cache is in memory and bounded. What an earlier process was told is found where the caller has kept it; a file that
+//! was evicted and is not found there is fetched anew.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,10 +18,9 @@ use url::{Position, Url};
 
 use super::rules::Rules;
 use crate::FetchError;
+use crawler_model::robots::KeptRobots;
 use crawler_model::settings::AccessName;
 
-/// Time for which a file is valid before it is fetched anew (RFC 9309, 2.4).
-pub(crate) const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time after which a site whose robots.txt could not be fetched counts as one without (RFC 9309, 2.3.1.4).
 const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Time after a failure before the file is requested again; doubled by each further failure.
@@ -105,15 +105,18 @@ impl Cache {
         }
     }
 
-    /// Returns the rules of a URL's origin; `get` fetches its robots.txt if it is not known. An error of
-    /// `get` becomes that of the page, which would fail in the same way.
-    pub(crate) async fn origin_rules<F, G>(
+    /// Returns the rules of a URL's origin. If no valid robots.txt of it is known, `find` returns what an earlier process was
+    /// told, with the time since then, and `get` fetches it. An error of `get` becomes that of the page, which would fail in
+    /// the same way.
+    pub(crate) async fn origin_rules<E, F, G>(
         &self,
         url: &Url,
         proxy: ProxyName<'_>,
+        find: impl FnOnce() -> E,
         get: G,
     ) -> Result<OriginRules, FetchError>
     where
+        E: Future<Output = Option<(KeptRobots, Duration)>>,
         F: Future<Output = Result<Received, FetchError>>,
         G: FnOnce(Url) -> F,
     {
@@ -129,6 +132,18 @@ impl Cache {
         let _turn = origin.turn.lock().await;
         if let Some(rules) = origin.state().answer(Some(asked_at)) {
             return known(rules);
+        }
+        if let Some((robots, age)) = find().await {
+            let (before, after, rules) = {
+                let mut state = origin.state();
+                let before = state.n_bytes();
+                state.restore(robots, age, &self.agent);
+                (before, state.n_bytes(), state.answer(None))
+            };
+            self.grown(before, after);
+            if let Some(rules) = rules {
+                return known(rules);
+            }
         }
         let robots = robots_url(url);
         let received = get(robots.clone()).await;
@@ -242,7 +257,7 @@ impl State {
     fn answer(&mut self, asked_at: Option<Instant>) -> Option<Result<Arc<Rules>, FetchError>> {
         let now = Instant::now();
         self.last_used = now;
-        let is_fresh = matches!(self.known, Some((_, at)) if now < at + FRESH);
+        let is_fresh = matches!(self.known, Some((_, at)) if now < at + KeptRobots::VALID);
         let is_held = self.failed.as_ref().is_some_and(|failed| {
             now < failed.last + failed.hold || asked_at.is_some_and(|asked| asked <= failed.last)
         });
@@ -255,6 +270,17 @@ impl State {
             (Some((rules, _)), _) => Ok(Arc::clone(rules)),
             (None, Some(failed)) if failed.since.elapsed() < LONG_GONE => Err(failed.error.clone()),
             (None, Some(_) | None) => Ok(Arc::default()),
+        }
+    }
+
+    /// Stores what an earlier process was told some time ago, unless something newer is known.
+    fn restore(&mut self, robots: KeptRobots, age: Duration, agent: &str) {
+        // A machine that has just started may know no moment so long ago.
+        let at = Instant::now().checked_sub(age);
+        let is_new = |at: &Instant| self.known.as_ref().is_none_or(|(_, known)| known < at);
+        if let Some(at) = at.filter(is_new) {
+            let rules = robots.file.map(|file| Rules::parse(&file, agent));
+            self.known = Some((Arc::new(rules.unwrap_or_default()), at));
         }
     }
 
@@ -313,7 +339,7 @@ impl State {
 }
 
 /// Returns scheme, host and port: each of them has a robots.txt of its own (RFC 9309, 2.3).
-fn name_of<'a>(url: &'a Url, proxy: ProxyName<'_>) -> Cow<'a, str> {
+pub(crate) fn name_of<'a>(url: &'a Url, proxy: ProxyName<'_>) -> Cow<'a, str> {
     // The URL has no user: the address policy refuses those.
     let origin = &url[..Position::BeforePath];
     match proxy {

@@ -17,6 +17,7 @@ use super::links::DedupContext;
 use crate::records::{self, Stage};
 use crate::{FrontierError, NewRequest, keys};
 use crawler_model::id::Run;
+use crawler_model::robots::KeptRobots;
 
 /// Number of records in one batch; pages are committed between two of them. Each batch scans anew, because a
 /// long scan would hold on to files that the collector may remove.
@@ -81,6 +82,7 @@ impl Inner {
         let states = [Bytes::from_static(keys::STATES)..keys::end_of(keys::STATES)];
         let hosts = [Bytes::from_static(keys::HOSTS)..keys::end_of(keys::HOSTS)];
         let names = [Bytes::from_static(keys::NAMES)..keys::end_of(keys::NAMES)];
+        let robots = [Bytes::from_static(keys::ROBOTS)..keys::end_of(keys::ROBOTS)];
         let is_swept = self
             .sweep_all(over, &Piece::Remove(|_, _, _| Ok(true)), stop)
             .await?
@@ -95,6 +97,9 @@ impl Inner {
                 .await?
             && self
                 .sweep_all(names, &Piece::Remove(Inner::is_old_name), stop)
+                .await?
+            && self
+                .sweep_all(robots, &Piece::Remove(Inner::is_old_robots), stop)
                 .await?;
         if is_swept {
             let run = self.run.0;
@@ -204,6 +209,14 @@ impl Inner {
     fn is_old_name(&self, _key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
         let name: records::HostName = self.decode(value, "host name")?;
         Ok(name.run < self.run.0)
+    }
+
+    /// Returns true for a robots.txt that is not valid any more.
+    fn is_old_robots(&self, _key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
+        let robots: records::Robots = self.decode(value, "robots.txt")?;
+        let state = self.state();
+        let now = state.time.to_wall(state.time.latest());
+        Ok(KeptRobots::from(robots).is_over(now))
     }
 
     /// Makes URLs of earlier runs due again: pages, URLs that waited, and URLs that were given up.

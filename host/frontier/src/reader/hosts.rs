@@ -102,7 +102,9 @@ impl FrontierReader {
             // Frontiers of earlier versions have no names.
             name: name.map_or_else(|| format!("{:016x}", host.0), |name| name.name),
             state,
+            hash: host.0,
             n_due,
+            n_in_flight: None,
             not_before: record.clock,
             delay_ms: record.delay,
             delay_by,

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Header, Host, RequestRecord, Stage, State, Trouble, ValidatorsRecord};
+use super::{Header, Host, RequestRecord, Robots, Stage, State, Trouble, ValidatorsRecord};
 use crate::workbench::{self, Cursor, HostHealth, QueuePosition};
 use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
 use crawler_model::parsed_by::ParsedBy;
+use crawler_model::robots::KeptRobots;
 use crawler_model::visit::Visit;
 
 impl Host {
@@ -37,14 +38,8 @@ impl Host {
 
     /// Returns what the host waits for at a moment.
     pub(crate) fn state(&self, now: UnixMillis) -> HostState {
-        let is_held = self.clock > now;
-        match &self.trouble {
-            _ if self.lanes.is_empty() => HostState::Idle,
-            Some(trouble) if is_held && trouble.is_given_up => HostState::GivenUp,
-            Some(_) if is_held => HostState::BackingOff,
-            None if is_held => HostState::Waiting,
-            Some(_) | None => HostState::Ready,
-        }
+        let is_given_up = self.trouble.as_ref().map(|trouble| trouble.is_given_up);
+        HostState::of(!self.lanes.is_empty(), self.clock > now, is_given_up)
     }
 
     /// Returns the starts of the lanes of that run.
@@ -58,6 +53,20 @@ impl Host {
             },
         });
         cursors.collect()
+    }
+}
+
+impl From<KeptRobots> for Robots {
+    fn from(robots: KeptRobots) -> Self {
+        let KeptRobots { origin, at, file } = robots;
+        Self { origin, at, file }
+    }
+}
+
+impl From<Robots> for KeptRobots {
+    fn from(robots: Robots) -> Self {
+        let Robots { origin, at, file } = robots;
+        Self { origin, at, file }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{commit_of, new, parsed, ready, take};
 use crate::{Claim, Ended, Frontier, HostFailure, HostUpdate, Take, TakeLimits};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::frontier::DelaySource;
+use crawler_model::frontier::{DelaySource, HostState};
 
 const READY: HostUpdate = HostUpdate::Ready {
     not_before: 0,
@@ -209,4 +209,51 @@ pub async fn hosts_that_have_answered_leave_the_others_an_eighth(frontier: Arc<d
         is_unreached.push(!claim.host.has_answered);
     }
     assert_eq!(is_unreached.iter().filter(|is| **is).count(), 1);
+}
+
+pub async fn hosts_are_counted_by_what_they_wait_for(frontier: Arc<dyn Frontier>) {
+    let roots = [
+        "http://a.test/1",
+        "http://b.test/1",
+        "http://c.test/1",
+        "http://d.test/1",
+    ];
+    frontier.seed(roots.map(new).into()).await.unwrap();
+    let by_state = |now, expected: &[(HostState, u64)]| {
+        let expected = expected.iter().copied().collect();
+        assert_eq!(frontier.present_hosts(now).by_state, expected);
+    };
+    let mut claims = Vec::new();
+    for _ in roots {
+        claims.push(ready(take(&frontier, 1_000, 1).await));
+    }
+    // A host whose last URL is in flight is not idle.
+    by_state(1_000, &[(HostState::Ready, 4)]);
+    let failure = |gives_up| HostFailure {
+        until: 9_000,
+        reason: "resolve".to_owned(),
+        gives_up,
+    };
+    for claim in claims {
+        match claim.request.url.host_str().unwrap() {
+            "a.test" => {
+                let mut commit = parsed(claim);
+                commit.result.host_ready_at = 5_000;
+                commit.result.requests = vec![new("http://a.test/2")];
+                frontier.commit(commit).await.unwrap();
+            }
+            "b.test" => drop(frontier.commit(parsed(claim)).await.unwrap()),
+            "c.test" => frontier.put_off(claim, failure(false)).await.unwrap(),
+            _ => frontier.put_off(claim, failure(true)).await.unwrap(),
+        }
+    }
+    let states = [
+        (HostState::Waiting, 1),
+        (HostState::BackingOff, 1),
+        (HostState::GivenUp, 1),
+        (HostState::Idle, 1),
+    ];
+    by_state(1_000, &states);
+    // Once their time is over, all but the one without URLs may be asked, also if nobody takes a page.
+    by_state(9_000, &[(HostState::Ready, 3), (HostState::Idle, 1)]);
 }

@@ -23,6 +23,7 @@ use crawler_model::id::Shard;
 use crawler_model::resource::{LinkTotals, Redrive};
 use crawler_model::settings::SinkName;
 use crawler_model::statistics::Statistics;
+use crawler_model::status::PresentHosts;
 use crawler_process::task::TaskScope;
 
 /// Maximum numbers of pages in flight, and of items that wait for their sinks.
@@ -240,6 +241,14 @@ impl Frontier for Opened {
 
     fn in_flight(&self) -> usize {
         self.shared.state().in_flight.len()
+    }
+
+    fn present_hosts(&self, now: UnixMillis) -> PresentHosts {
+        let by_state = self.shared.state().plain.hosts_by_state(now);
+        PresentHosts {
+            by_state,
+            in_flight: BTreeMap::new(),
+        }
     }
 
     async fn take_changed(&self) {

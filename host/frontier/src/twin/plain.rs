@@ -9,10 +9,9 @@ use super::quarantine::Quarantined;
 use crate::log::Lines;
 use crate::memory::peers::PeerLinks;
 use crate::monotonic_time::MonotonicTime;
-use crate::workbench::{HostClock, HostHealth, HostKind};
+use crate::workbench::{HostClock, HostHealth};
 use crate::{
-    Commit, Committed, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy, NewRequest,
-    OpenOptions,
+    Commit, Committed, Ended, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenOptions,
 };
 use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
@@ -61,7 +60,7 @@ pub struct Plain {
     seen: BTreeMap<Fingerprint, Seen>,
     patterns: BTreeMap<PatternKey, u64>,
     /// Hosts of which this run has, or had, a URL.
-    met: BTreeSet<String>,
+    pub(super) met: BTreeSet<String>,
     pub(super) hosts: BTreeMap<String, HostClock>,
     pub(super) health_by_host: BTreeMap<String, HostHealth>,
     pub(super) time: MonotonicTime,
@@ -161,52 +160,6 @@ impl Plain {
             true => known.due,
             false => known.due.max(self.clock(&host)),
         }
-    }
-
-    pub(super) fn clock(&self, host: &str) -> UnixMillis {
-        self.hosts.get(host).map_or(0, |clock| clock.at)
-    }
-
-    /// Returns the standing of a host for a claim that is taken now.
-    pub(super) fn standing(&self, host: &str) -> HostStanding {
-        let health = self.health_by_host.get(host).cloned().unwrap_or_default();
-        health.standing(self.clock(host), self.time.latest())
-    }
-
-    /// Returns the kind of a host.
-    pub(super) fn kind(&self, host: &str) -> HostKind {
-        let health = self.health_by_host.get(host);
-        health.map_or_else(|| HostHealth::default().kind(), HostHealth::kind)
-    }
-
-    /// Returns the health of a host, to be changed.
-    pub(super) fn health(&mut self, host: String) -> &mut HostHealth {
-        self.health_by_host.entry(host).or_default()
-    }
-
-    pub(super) fn set_host_clock(
-        &mut self,
-        host: &str,
-        ready_at: UnixMillis,
-        answered_at: UnixMillis,
-    ) {
-        if ready_at == 0 {
-            return;
-        }
-        let (now, ready_at) = (self.time.latest(), self.time.of_wall(ready_at));
-        let answered = match answered_at {
-            0 => now,
-            wall => self.time.of_wall(wall).min(now),
-        };
-        let clock = self.hosts.entry(host.to_owned()).or_default();
-        clock.record_answer(ready_at, ready_at.saturating_sub(answered));
-    }
-
-    /// Postpones a host to this moment, unless it waits for longer.
-    pub(super) fn postpone(&mut self, host: &str, until: UnixMillis) {
-        let until = self.time.of_wait(until);
-        let clock = self.hosts.entry(host.to_owned()).or_default();
-        clock.postpone(until);
     }
 
     /// Applies a page's end and its results.

@@ -55,6 +55,7 @@ passes! { fresh().await =>
     a_claim_ends_once
     lines_of_the_log_are_stored_by_their_numbers
     a_host_is_left_alone_until_its_clock
+    hosts_are_counted_by_what_they_wait_for
     hosts_that_are_ready_have_places_of_their_own
     a_host_that_was_asked_while_it_became_ready_waits
     a_host_that_could_not_be_reached_waits_with_all_its_urls

@@ -13,12 +13,13 @@
 //! ```
 //!
 //! Ready means that everything is known that must be known before its pages are fetched: the addresses of its
-//! name, and its robots.txt. This is known in this process only, so each opening begins with `unknown`;
-//! failures are stored. The URLs of a host that is given up come one by one, so that each is given up for the
-//! host's reason without being fetched. Once the time is over, a single try decides for the next such time.
+//! name, and its robots.txt. Each opening begins with `unknown`: addresses are looked up again, and the robots.txt is
+//! read from the frontier, if it was kept. Failures are stored. The URLs of a host that is given up come one by one, so
+//! that each is given up for the host's reason without being fetched. Once the time is over, a single try decides for
+//! the next such time.
 
 use crawler_model::crawl::UnixMillis;
-use crawler_model::frontier::DelaySource;
+use crawler_model::frontier::{DelaySource, HostState};
 
 /// Kind of a host by what is known of it, in the order in which hosts come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,6 +148,13 @@ impl HostHealth {
         self.failures
             .as_ref()
             .is_some_and(|failures| failures.is_given_up)
+    }
+
+    /// Returns what the host waits for at `now`, if it is not asked before `clock`.
+    pub(crate) fn state(&self, has_urls: bool, clock: UnixMillis, now: UnixMillis) -> HostState {
+        let failures = self.failures.as_ref();
+        let is_given_up = failures.map(|failures| failures.is_given_up);
+        HostState::of(has_urls, clock > now, is_given_up)
     }
 
     /// Returns the standing for a claim that is taken at `now`, of a host that is not asked before `clock`.

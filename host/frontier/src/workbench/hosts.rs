@@ -1,7 +1,13 @@
 //! Knowledge about hosts, and its changes.
 
+use std::collections::BTreeMap;
+
 use super::{HostHealth, HostId, HostKind, HostStanding, Workbench};
 use crawler_model::crawl::UnixMillis;
+use crawler_model::frontier::HostState;
+
+/// Number of hosts for each millisecond that their numbers by state are valid: those of a million hosts for ten seconds.
+const COUNTED_PER_MS: u64 = 100;
 
 impl<T> Workbench<T> {
     /// Records an answer other than a page: the host has answered at `answered`, and is not asked before
@@ -48,6 +54,40 @@ impl<T> Workbench<T> {
         change: impl FnOnce(&mut HostHealth) -> R,
     ) -> R {
         self.change(host, |host| change(&mut host.health))
+    }
+
+    /// Returns the number of hosts in each state at `now`, of the `n_met` that this run has, or had, a URL of. Those that were
+    /// forgotten are idle. All hosts are looked at, so if there are many, the numbers are counted anew after a while only.
+    pub(crate) fn hosts_by_state(
+        &mut self,
+        now: UnixMillis,
+        n_met: u64,
+    ) -> BTreeMap<HostState, u64> {
+        let valid = self.hosts.len() / COUNTED_PER_MS;
+        match &self.counted {
+            Some((at, by_state)) if now < at.saturating_add(valid) => by_state.clone(),
+            Some(_) | None => {
+                let by_state = self.count_by_state(now, n_met);
+                self.counted = Some((now, by_state.clone()));
+                by_state
+            }
+        }
+    }
+
+    fn count_by_state(&self, now: UnixMillis, n_met: u64) -> BTreeMap<HostState, u64> {
+        let mut by_state = BTreeMap::new();
+        let mut n_idle = n_met;
+        for (clock, health, has_urls) in self.hosts.iter() {
+            let state = health.state(has_urls, clock.at, now);
+            if state != HostState::Idle {
+                *by_state.entry(state).or_default() += 1;
+                n_idle = n_idle.saturating_sub(1);
+            }
+        }
+        if n_idle > 0 {
+            by_state.insert(HostState::Idle, n_idle);
+        }
+        by_state
     }
 
     /// Returns the number of hosts that are ready and have a URL in memory.

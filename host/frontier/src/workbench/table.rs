@@ -50,6 +50,19 @@ impl<T> Hosts<T> {
         whole.or_else(short)
     }
 
+    /// Returns the number of hosts.
+    pub(super) fn len(&self) -> u64 {
+        (self.whole.len() + self.short.len()) as u64
+    }
+
+    /// Iterates over what is known of all hosts, and whether each has URLs that wait or are in flight.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (HostClock, &HostHealth, bool)> {
+        let whole = self.whole.values();
+        let whole = whole.map(|host| (host.clock, &host.health, !host.lanes.is_empty()));
+        let short = self.short.values();
+        whole.chain(short.map(|host| (host.clock, &host.health, host.cursor.is_some())))
+    }
+
     /// Returns a host, unless it is in the short form: then none of its URLs is in memory or wanted.
     pub(super) fn whole(&self, id: HostId) -> Option<&Host<T>> {
         self.whole.get(&id)

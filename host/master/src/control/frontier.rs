@@ -12,7 +12,7 @@ use crawler_model::crawl::Request;
 use crawler_model::frontier::{FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter};
 use crawler_model::id::{ResourceName, Shard};
 use crawler_model::links::shard_of;
-use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_model::resource::{Resource, ShardId, ShardRecord};
 use crawler_model::scope::Bounds;
 use crawler_store::catalog::Versioned;
 
@@ -96,7 +96,8 @@ impl Control {
         from: Option<UrlCursor>,
         max: usize,
     ) -> Result<UrlsPage, ControlError> {
-        let shards = self.created_shards(name).await?;
+        let resource = self.existing(name).await?.value;
+        let shards = self.created_shards(&resource).await?;
         Box::pin(self.list(&shards, only, from, max)).await
     }
 
@@ -108,7 +109,9 @@ impl Control {
         from: Option<HostCursor>,
         max: usize,
     ) -> Result<HostsPage, ControlError> {
-        let shards = self.created_shards(name).await?;
+        let resource = self.existing(name).await?.value;
+        let shards = self.created_shards(&resource).await?;
+        let live = self.live_of(&resource).await?;
         let now = self.parts.clock.unix_millis();
         let first = from.as_ref().map_or(Shard(0), |from| from.shard);
         let mut place = from.and_then(|from| from.place);
@@ -121,7 +124,13 @@ impl Control {
             let hosts = Box::pin(reader.hosts(only, place, wanted, now)).await;
             reader.close().await;
             let hosts = hosts?;
-            page.entries.extend(hosts.entries);
+            let present = live.get(id).and_then(|crawl| crawl.hosts.as_ref());
+            let in_flight = |hash| present.map(|hosts| hosts.in_flight.get(&hash).copied());
+            page.entries
+                .extend(hosts.entries.into_iter().map(|host| HostEntry {
+                    n_in_flight: in_flight(host.hash).map(Option::unwrap_or_default),
+                    ..host
+                }));
             if hosts.next.is_some() {
                 let (shard, place) = (id.shard, hosts.next);
                 page.next = Some(HostCursor { shard, place });
@@ -132,8 +141,7 @@ impl Control {
     }
 
     /// Returns the shards whose frontiers were opened.
-    async fn created_shards(&self, name: &ResourceName) -> Result<Vec<ShardId>, ControlError> {
-        let resource = self.existing(name).await?.value;
+    async fn created_shards(&self, resource: &Resource) -> Result<Vec<ShardId>, ControlError> {
         let mut shards = Vec::new();
         for id in resource.shard_ids() {
             if self.was_created(id).await? {
@@ -141,7 +149,7 @@ impl Control {
             }
         }
         match shards.is_empty() {
-            true => Err(never_crawled(name)),
+            true => Err(never_crawled(&resource.spec.name)),
             false => Ok(shards),
         }
     }

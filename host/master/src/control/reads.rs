@@ -320,10 +320,12 @@ pub(super) fn view(
             }
             record.waits = crawl.waits.clone();
         }
+        let hosts = crawl.and_then(|crawl| crawl.hosts.as_ref());
         ShardView {
             shard: id.shard,
             is_live,
             in_flight: crawl.map_or(0, |crawl| crawl.in_flight),
+            hosts_by_state: hosts.map_or_else(BTreeMap::new, |hosts| hosts.by_state.clone()),
             last_errors: crawl.map_or_else(Vec::new, |crawl| crawl.last_errors.clone()),
             record,
         }

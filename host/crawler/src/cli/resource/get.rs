@@ -13,6 +13,7 @@ use crate::cli::table;
 use crate::config;
 use crawler_api::client::Client;
 use crawler_api::{placement_spec, totals};
+use crawler_model::frontier::HostState;
 use crawler_model::id::ResourceName;
 use crawler_model::number;
 use crawler_model::plugin::LimitName;
@@ -110,7 +111,7 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         ("added", table::time(millis(spec.creation_time))),
         ("pages", pages),
         ("rate", list::pace(resource, None).to_string()),
-        ("hosts", some(counts.hosts)),
+        ("hosts", hosts(counts.hosts, &resource.shards)),
         ("items", counts.items.to_string()),
         ("bytes", table::size(counts.bytes)),
     ];
@@ -143,10 +144,22 @@ fn millis(nanos: i64) -> u64 {
     u64::try_from(nanos).unwrap_or_default() / 1_000_000
 }
 
-fn some(n: u64) -> String {
-    match n {
-        0 => String::new(),
-        n => n.to_string(),
+/// Formats the number of hosts, and those in each state of the shards whose owners answer.
+fn hosts(n_hosts: u64, shards: &[proto::ShardStatus]) -> String {
+    let n_in = |state: HostState| {
+        let told = shards.iter();
+        let told = told.filter_map(|shard| shard.hosts_by_state.get(state.as_str()));
+        told.sum::<u64>()
+    };
+    let states = HostState::ALL.map(|state| (state, n_in(state)));
+    let states = states.into_iter().filter(|(_, n)| *n > 0);
+    let states: Vec<_> = states
+        .map(|(state, n)| format!("{} {n}", state.as_str()))
+        .collect();
+    match (n_hosts, states.is_empty()) {
+        (0, _) => String::new(),
+        (n, true) => n.to_string(),
+        (n, false) => format!("{n}: {}", states.join(", ")),
     }
 }
 
@@ -189,6 +202,18 @@ mod tests {
         run.counts.note_attempt(1_000, 5_000);
         let unread = unread.map(str::to_owned);
         serde_json::to_value(shown(&resource, Found { run, unread })).unwrap()
+    }
+
+    #[test]
+    fn hosts_are_told_with_their_states_of_all_shards() {
+        let shard = |by_state: &[(&str, u64)]| proto::ShardStatus {
+            hosts_by_state: by_state.iter().map(|(s, n)| (s.to_string(), *n)).collect(),
+            ..proto::ShardStatus::default()
+        };
+        let shards = [shard(&[("idle", 2), ("ready", 1)]), shard(&[("ready", 3)])];
+        assert_eq!(hosts(6, &shards), "6: ready 4, idle 2");
+        assert_eq!(hosts(6, &[shard(&[])]), "6");
+        assert_eq!(hosts(0, &[]), "");
     }
 
     #[test]

@@ -97,6 +97,10 @@ pub(super) async fn list(client: &Client, args: HostsArgs) -> anyhow::Result<()>
 /// Formats one host: its state, its URLs, its name, and its details.
 pub(in crate::cli) fn line(host: &proto::HostEntry) -> String {
     let due = due(host);
+    let in_flight = match host.in_flight() {
+        0 => String::new(),
+        n => format!(", {n} in flight"),
+    };
     let delay = match host.delay_ms {
         0 => String::new(),
         millis => {
@@ -114,7 +118,7 @@ pub(in crate::cli) fn line(host: &proto::HostEntry) -> String {
         (n, why) => format!(", {n} failures on end: {why}"),
     };
     let (state, name) = (&host.state, &host.name);
-    format!("{state:<11} {due:>5} due  {name}{delay}{until}{failures}")
+    format!("{state:<11} {due:>5} due  {name}{in_flight}{delay}{until}{failures}")
 }
 
 /// Formats the number of URLs of a host that wait, which is counted up to a bound.
@@ -144,6 +148,7 @@ mod tests {
             name: "a.test:80".into(),
             state: state.into(),
             due: 12,
+            in_flight: Some(0),
             not_before: 1_700_000_000_000,
             delay_ms: 1_500,
             ..proto::HostEntry::default()
@@ -159,6 +164,14 @@ mod tests {
         assert_eq!(
             line(&robots),
             "waiting        12 due  a.test:80, delay 1s 500ms (crawl-delay of its robots.txt), not before 2023-11-14T22:13:20Z"
+        );
+        let asked = proto::HostEntry {
+            in_flight: Some(2),
+            ..host("ready")
+        };
+        assert_eq!(
+            line(&asked),
+            "ready          12 due  a.test:80, 2 in flight, delay 1s 500ms"
         );
         let given_up = proto::HostEntry {
             due: 1_000,

@@ -1,7 +1,11 @@
 //! Tests of findings about a host before its first page.
 
+use async_trait::async_trait;
+
 use super::*;
 use crate::Prepared;
+use crate::robots::RobotsStore;
+use crawler_model::robots::KeptRobots;
 
 /// Returns a request of a crawl, which must not wait for anything.
 fn crawling(url: Url) -> FetchRequest {
@@ -52,6 +56,78 @@ async fn a_host_is_prepared_once_and_its_page_waits_for_its_turn() {
     );
     assert!(failure.host_ready_at > StoppedClock.unix_millis() + 59_000);
     assert_eq!(web.heard().len(), 1);
+}
+
+/// A store of one robots.txt.
+#[derive(Debug, Default)]
+struct OneRobots(Mutex<Option<KeptRobots>>);
+
+#[async_trait]
+impl RobotsStore for OneRobots {
+    async fn kept(&self, _url: &Url) -> Option<KeptRobots> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn keep(&self, _url: &Url, robots: KeptRobots) {
+        *self.0.lock().unwrap() = Some(robots);
+    }
+}
+
+#[tokio::test]
+async fn a_site_is_not_asked_again_for_the_robots_that_were_kept() {
+    let web = with_robots().await;
+    let store = Arc::new(OneRobots::default());
+    let request = |path| FetchRequest {
+        robots_store: Some(store.clone()),
+        delay: Some(Duration::ZERO),
+        ..crawling(web.url(path))
+    };
+    let prepare = async || fetcher().prepare(request("/")).await.unwrap();
+    assert!(prepare().await.has_answered);
+    let kept = store.0.lock().unwrap().clone().unwrap();
+    let origin = web.url("/").origin().ascii_serialization();
+    assert_eq!(
+        (&kept.origin, kept.at),
+        (&origin, StoppedClock.unix_millis())
+    );
+    // Another process needs nothing of the site.
+    assert_eq!(prepare().await, Prepared::default());
+    let failure = fetcher().fetch(request("/x")).await.unwrap_err();
+    assert_eq!(failure.error.reason(), "robots");
+    assert_eq!(web.heard().len(), 1);
+    let unusable = [
+        KeptRobots {
+            origin: "https://other.test".to_owned(),
+            ..kept.clone()
+        },
+        // The clock was set back since.
+        KeptRobots {
+            at: kept.at + 1,
+            ..kept
+        },
+    ];
+    for (n_asked, kept) in (2..).zip(unusable) {
+        *store.0.lock().unwrap() = Some(kept);
+        assert!(prepare().await.has_answered);
+        assert_eq!(web.heard().len(), n_asked);
+    }
+}
+
+#[tokio::test]
+async fn a_robots_file_is_kept_if_it_is_not_too_long() {
+    for (length, is_kept) in [
+        (KeptRobots::MAX_FILE, true),
+        (KeptRobots::MAX_FILE + 1, false),
+    ] {
+        let web = Web::saying(answer("200 OK", &[], &b"#".repeat(length))).await;
+        let store = Arc::new(OneRobots::default());
+        let request = FetchRequest {
+            robots_store: Some(store.clone()),
+            ..crawling(web.url("/"))
+        };
+        fetcher().prepare(request).await.unwrap();
+        assert_eq!(store.0.lock().unwrap().is_some(), is_kept, "{length}");
+    }
 }
 
 #[tokio::test]

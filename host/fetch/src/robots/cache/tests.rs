@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = FRESH;
+const DAY: Duration = KeptRobots::VALID;
 
 fn url(text: &str) -> Url {
     text.parse().unwrap()
@@ -62,10 +62,19 @@ impl Site {
 
     /// Returns `yes` or `no` as the rules decide about a page, or the reason why there are none.
     async fn may(&self, cache: &Cache, page: &Url) -> &'static str {
-        match cache
-            .origin_rules(page, None, |robots| self.answer(robots))
-            .await
-        {
+        self.may_after(cache, page, None).await
+    }
+
+    /// Does the same in a process that finds what an earlier one was told.
+    async fn may_after(
+        &self,
+        cache: &Cache,
+        page: &Url,
+        found: Option<(KeptRobots, Duration)>,
+    ) -> &'static str {
+        let find = || std::future::ready(found);
+        let wanted = cache.origin_rules(page, None, find, |robots| self.answer(robots));
+        match wanted.await {
             Ok(wanted) if wanted.rules.allows(page.path()) => "yes",
             Ok(_) => "no",
             Err(error) => error.reason(),
@@ -88,6 +97,46 @@ async fn what_one_resource_may_not_ask_is_asked_for_another() {
     };
     assert_eq!(futures::join!(asked, other), ("port-denied", "no"));
     assert_eq!(site.n_asked(), 2);
+}
+
+fn found(file: Option<&'static str>, age: Duration) -> Option<(KeptRobots, Duration)> {
+    let robots = KeptRobots {
+        origin: String::new(),
+        at: 0,
+        file: file.map(|file| Bytes::from_static(file.as_bytes())),
+    };
+    Some((robots, age))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_process_was_told_counts_for_a_day() {
+    let (cache, site) = (cache(), Site::default());
+    let (other, long_ago) = (url("http://b.test/x"), url("http://c.test/x"));
+    let no_x = Some("user-agent: *\ndisallow: /x");
+    let fresh = found(no_x, DAY - 2 * SECOND);
+    assert_eq!(site.may_after(&cache, &page(), fresh).await, "no");
+    let none = found(None, SECOND);
+    assert_eq!(site.may_after(&cache, &other, none).await, "yes");
+    assert_eq!((site.n_asked(), cache.origins().n_bytes > 0), (0, true));
+    // Its day is over before that of this process is.
+    tokio::time::advance(2 * SECOND).await;
+    assert_eq!(site.may(&cache, &page()).await, "yes");
+    assert_eq!(site.n_asked(), 1);
+    // An older file counts as long as there is no newer one.
+    site.says(BUSY);
+    let old = || found(no_x, 2 * DAY);
+    assert_eq!(site.may_after(&cache, &long_ago, old()).await, "no");
+    assert_eq!(site.n_asked(), 2);
+    tokio::time::advance(FIRST_HOLD).await;
+    site.says(NONE);
+    assert_eq!(site.may_after(&cache, &long_ago, old()).await, "yes");
+    assert_eq!(site.n_asked(), 3);
+    // A newer file is found although an older one is known.
+    site.says(BUSY);
+    tokio::time::advance(DAY).await;
+    let new = found(no_x, SECOND);
+    assert_eq!(site.may_after(&cache, &long_ago, new).await, "no");
+    assert_eq!(site.n_asked(), 3);
 }
 
 #[tokio::test(start_paused = true)]

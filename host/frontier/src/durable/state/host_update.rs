@@ -1,9 +1,13 @@
-//! News about hosts, from claims that come back and from pages that end.
+//! News about hosts, from claims that come back and from pages that end, and their present state.
+
+use std::collections::BTreeMap;
 
 use super::State;
 use crate::workbench::HostId;
 use crate::{Claim, HostUpdate};
+use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::DelaySource;
+use crawler_model::status::PresentHosts;
 
 impl State {
     /// Puts a claim back, with the update about its host.
@@ -34,6 +38,20 @@ impl State {
         self.bench
             .update_health(host, |health| health.apply(update));
         self.wait_again(claim, page);
+    }
+
+    /// Returns the number of hosts in each state at a moment of the wall clock, and the pages in flight.
+    pub(in crate::durable) fn present_hosts(&mut self, wall: UnixMillis) -> PresentHosts {
+        let mut in_flight = BTreeMap::new();
+        for host in self.in_flight.values().map(|page| page.lane.host) {
+            *in_flight.entry(host.0).or_default() += 1;
+        }
+        let now = self.time.of_wall(wall).max(self.time.latest());
+        let n_met = self.counts.hosts;
+        PresentHosts {
+            by_state: self.bench.hosts_by_state(now, n_met),
+            in_flight,
+        }
     }
 
     /// Takes note of the origin of a delay, if it is the one that the host's clock keeps now.

@@ -1,10 +1,14 @@
 //! Tests of hosts on disk: their records while they are not in memory, and their lists.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::keys;
 use crate::reader::{FrontierReader, HostPage};
 use crate::{HostFailure, HostUpdate};
 use crawler_model::frontier::{DelaySource, HostState};
+use crawler_model::links::host_hash;
+use crawler_model::robots::KeptRobots;
 
 /// Ends a page of a host that has answered and has a crawl-delay, with these links.
 async fn end(
@@ -99,6 +103,7 @@ async fn hosts_are_listed_with_what_each_waits_for() {
             _ => frontier.give_back(claim, HostUpdate::None),
         }
     }
+    let present = frontier.present_hosts(20_000);
     frontier.close().await.unwrap();
     let reader = FrontierReader::open(objects.clone(), shard()).await;
     let reader = reader.unwrap().unwrap();
@@ -137,5 +142,74 @@ async fn hosts_are_listed_with_what_each_waits_for() {
     assert_eq!(stats.n_hosts, 4);
     assert!(stats.hosts_by_state.values().all(|n| *n == 1), "{stats:?}");
     assert_eq!(stats.hosts_by_state.len(), HostState::ALL.len());
+    // The owner says the same of that moment.
+    assert_eq!(present.by_state, stats.hosts_by_state);
+    assert_eq!(present.in_flight, BTreeMap::new());
     reader.close().await;
+}
+
+#[tokio::test]
+async fn pages_in_flight_are_told_by_host() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    let roots = ["http://a/1", "http://a/2", "http://a/3", "http://b/1"];
+    frontier.seed(roots.map(new).into()).await.unwrap();
+    let mut claims = Vec::new();
+    for _ in 0..3 {
+        claims.push(ready(take(&frontier, 1_000, 2).await));
+    }
+    let hash = |url: &str| host_hash(&url.parse().unwrap());
+    let (a, b) = (hash("http://a/"), hash("http://b/"));
+    assert_eq!(
+        frontier.present_hosts(1_000).in_flight,
+        [(a, 2), (b, 1)].into()
+    );
+    for claim in claims {
+        end(&frontier, claim, 2_000, &[]).await;
+    }
+    assert_eq!(frontier.present_hosts(1_000).in_flight, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn robots_are_known_to_later_openings() {
+    let objects = Arc::new(InMemory::new());
+    let robots = |origin: &str, file| KeptRobots {
+        origin: origin.to_owned(),
+        at: 1_000,
+        file,
+    };
+    let url = |url: &str| url.parse().unwrap();
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    let (a, b) = (
+        robots("http://a", Some("x".into())),
+        robots("http://b", None),
+    );
+    frontier.keep_robots(&url("http://a/1"), a.clone());
+    frontier.keep_robots(&url("http://b/1"), b.clone());
+    // There is no room for what would fill the memory.
+    let large = Some(vec![b' '; 1 << 20].into());
+    frontier.keep_robots(&url("http://c/1"), robots("http://c", large));
+    frontier.seed(vec![new("http://a/1")]).await.unwrap();
+    // Of this opening, only its process knows them.
+    let kept = async |frontier: &Arc<dyn Frontier>, host: &str| {
+        let kept = frontier.kept_robots(&url(host)).await;
+        kept.unwrap()
+    };
+    assert_eq!(kept(&frontier, "http://a/2").await, None);
+    // There is room again, once those are written.
+    let half = || Some(vec![b' '; 600 << 10].into());
+    frontier.keep_robots(&url("http://d/1"), robots("http://d", half()));
+    let claim = ready(take(&frontier, 1_000, 1).await);
+    end(&frontier, claim, 1_000, &["http://e/1"]).await;
+    let e = robots("http://e", half());
+    frontier.keep_robots(&url("http://e/1"), e.clone());
+    let claim = ready(next(&frontier, 1_000).await);
+    end(&frontier, claim, 1_000, &[]).await;
+    frontier.settle().await.unwrap();
+    drop(frontier);
+    let frontier: Arc<dyn Frontier> = reopen(&objects, 1).await;
+    assert_eq!(kept(&frontier, "http://e/2").await, Some(e));
+    assert_eq!(kept(&frontier, "http://a/2").await, Some(a));
+    assert_eq!(kept(&frontier, "http://b/2").await, Some(b));
+    assert_eq!(kept(&frontier, "http://c/2").await, None);
 }

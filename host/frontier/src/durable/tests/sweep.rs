@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::keys;
 use crate::records;
+use crawler_model::robots::KeptRobots;
 
 /// URL met in the first run only.
 const GONE: &str = "http://gone/";
@@ -16,16 +17,24 @@ const AGAIN: &str = "http://again/";
 const BUSY: &str = "http://busy/";
 /// URL met in the third run only.
 const LATE: &str = "http://late/";
+/// Time of all runs.
+const NOW: UnixMillis = 2 * DAY;
+const DAY: UnixMillis = KeptRobots::VALID.as_millis() as UnixMillis;
 /// Time when the busy host may be asked again.
 const LONG: UnixMillis = 1_000_000_000;
 
 /// Crawls these pages and one link of each, whose path has a number, and waits until the sweep of the run is done.
 async fn crawl_run(objects: &Arc<InMemory>, run: u64, roots: &[&str]) -> Arc<DurableFrontier> {
-    let durable = open(objects, run).await;
+    let frontiers = frontiers_in(objects, settings());
+    let open_options = OpenOptions {
+        clock: Arc::new(StillClock(NOW)),
+        ..open_options(&frontiers, run).await
+    };
+    let durable = Arc::new(frontiers.open(open_options).await.unwrap());
     let frontier: Arc<dyn Frontier> = durable.clone();
     let seeds = roots.iter().map(|root| new(root)).collect();
     frontier.seed(seeds).await.unwrap();
-    while let Take::Ready(claim) = take(&frontier, 1_000, 1).await {
+    while let Take::Ready(claim) = take(&frontier, NOW, 1).await {
         let url = claim.request.url.clone();
         let mut commit = parsed(claim);
         if url.path() == "/" {
@@ -109,4 +118,24 @@ async fn states_hosts_and_patterns_of_earlier_runs_go_once_nothing_needs_them() 
     let hosts = BTreeSet::from([(BUSY, 1), (LATE, 3)]);
     assert_eq!(left(&third).await, (states, hosts, BTreeSet::from([3])));
     third.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn robots_go_with_a_later_run_after_their_day() {
+    let objects = Arc::new(InMemory::new());
+    let first = crawl_run(&objects, 1, &[AGAIN]).await;
+    for (root, at) in [(GONE, NOW - DAY), (AGAIN, NOW - DAY + 1)] {
+        let robots = KeptRobots {
+            origin: root.to_owned(),
+            at,
+            file: None,
+        };
+        first.keep_robots(&root.parse().unwrap(), robots);
+    }
+    first.close().await.unwrap();
+    let second = crawl_run(&objects, 2, &[AGAIN]).await;
+    let left = entries(&second, keys::ROBOTS).await;
+    let left: Vec<_> = left.iter().map(|(key, _)| keys::parse_host(key)).collect();
+    assert_eq!(left, [Some(keys::host_of(&new(AGAIN).request))]);
+    second.close().await.unwrap();
 }

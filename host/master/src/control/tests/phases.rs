@@ -1,13 +1,16 @@
 //! Tests of the phase of a resource whose owner cannot go on.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::twin::{Answer, Workers};
 use crawler_model::access::Grants;
 use crawler_model::crawl::Counts;
+use crawler_model::frontier::HostState;
 use crawler_model::id::{Epoch, Run};
 use crawler_model::resource::Waits;
 use crawler_model::runs::RunHistory;
-use crawler_model::status::CrawlStatus;
+use crawler_model::status::{CrawlStatus, PresentHosts};
 
 fn waits(condition: &str) -> Option<Waits> {
     Some(Waits {
@@ -47,6 +50,7 @@ async fn status_of(bench: &Bench, epoch: Epoch, waits: Option<Waits>) -> CrawlSt
         run: Run(1),
         counts: None,
         in_flight: 0,
+        hosts: None,
         waits,
     }
 }
@@ -152,4 +156,26 @@ async fn what_an_earlier_owner_counted_is_shown_until_the_present_one_knows_it()
     workers.set(Answer::Crawls(vec![status]));
     bench.end("a", ShardState::Finished).await;
     assert_eq!(shown().await, (5, false));
+}
+
+#[tokio::test]
+async fn the_owner_tells_of_its_hosts_and_one_that_is_away_of_none() {
+    let (bench, workers) = crawled().await;
+    let (_, shard) = bench.shard("a").await;
+    let status = status_of(&bench, shard.epoch, None).await;
+    let by_state = BTreeMap::from([(HostState::Waiting, 3)]);
+    workers.set(Answer::Crawls(vec![CrawlStatus {
+        hosts: Some(PresentHosts {
+            by_state: by_state.clone(),
+            in_flight: BTreeMap::new(),
+        }),
+        ..status
+    }]));
+    let shown = async || {
+        let shown = bench.control.resource(&"a".parse().unwrap()).await;
+        shown.unwrap().shards.remove(0).hosts_by_state
+    };
+    assert_eq!(shown().await, by_state);
+    workers.set(Answer::Away);
+    assert_eq!(shown().await, BTreeMap::new());
 }

@@ -405,6 +405,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
         run: Run(1),
         counts: None,
         in_flight: 0,
+        hosts: None,
         waits: None,
     };
     for answer in [Answer::Away, Answer::Crawls(vec![crawl])] {
