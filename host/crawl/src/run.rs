@@ -68,7 +68,7 @@ pub async fn run_to(
     let shared = Arc::new(Shared {
         drift: Drift::open(&parts),
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
-        robots_store: Arc::new(RobotsInFrontier(Arc::clone(&parts.frontier))),
+        robots_store: Arc::new(RobotsInFrontier::new(&parts)),
         parser: parts.plugin.map(|plugin| Parser::of(plugin, &parts.params)),
         plans: PlanNames::of(parts.rules.description()),
         n_ended: AtomicU64::new(counts.due_pages()),

@@ -208,7 +208,7 @@ impl Frontier for DurableFrontier {
     }
 
     fn keep_robots(&self, url: &Url, robots: KeptRobots) {
-        self.inner.state().kept_robots.add(url, robots);
+        self.inner.state().robots.add(url, robots);
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {

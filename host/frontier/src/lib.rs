@@ -165,14 +165,12 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore + Quarantine {
     fn cookies(&self) -> Option<KeptCookies>;
 
     /// Returns the robots.txt that was kept for the host of a URL. `None` if there is none, and if none of any host was kept
-    /// before this opening.
-    async fn kept_robots(&self, _url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
-        Ok(None)
-    }
+    /// before this opening. An error breaks nothing.
+    async fn kept_robots(&self, url: &Url) -> Result<Option<KeptRobots>, FrontierError>;
 
-    /// Keeps a robots.txt for the host of a URL, with the next batch. It is lost in a crash before that, and if very many wait
-    /// for that batch.
-    fn keep_robots(&self, _url: &Url, _robots: KeptRobots) {}
+    /// Keeps a robots.txt for the host of a URL, with the next batch, if the frontier outlives its process. It is lost in a crash
+    /// before that, and if very many wait for that batch.
+    fn keep_robots(&self, url: &Url, robots: KeptRobots);
 
     /// Commits one atomic batch. Its new URLs can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;

@@ -24,6 +24,7 @@ use super::{
 };
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
+use crawler_model::robots::KeptRobots;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use crawler_model::settings::SinkNames;
 use crawler_model::statistics::Statistics;
@@ -267,6 +268,13 @@ impl Frontier for MemoryFrontier {
         committed.n_over_capacity += n_unsent;
         Ok(committed)
     }
+
+    /// Returns none, because none would survive a crash.
+    async fn kept_robots(&self, _url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
+        Ok(None)
+    }
+
+    fn keep_robots(&self, _url: &Url, _robots: KeptRobots) {}
 
     fn cookies(&self) -> Option<KeptCookies> {
         self.state().cookies.clone()

@@ -13,6 +13,7 @@ mod format;
 mod item;
 mod log;
 mod quarantine;
+mod robots;
 mod totals;
 
 pub(super) use changes::{ChangeCounts, Comparison, ItemChange, Known, KnownItem};
@@ -22,6 +23,7 @@ pub(super) use format::{
 pub(super) use item::Item;
 pub(super) use log::Line;
 pub(super) use quarantine::{KeptItem, Quarantine, StoredProfile};
+pub(super) use robots::Robots;
 pub(super) use totals::Totals;
 
 #[derive(Clone, PartialEq, Message)]
@@ -311,20 +313,6 @@ pub(super) struct HostName {
     /// Name and port of the host.
     #[prost(string, tag = "2")]
     pub(super) name: String,
-}
-
-/// robots.txt of a host.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Robots {
-    /// Scheme, host and port of the site, and the proxies that it was asked through.
-    #[prost(string, tag = "1")]
-    pub(super) origin: String,
-    /// Time of the site's answer, by the wall clock.
-    #[prost(uint64, tag = "2")]
-    pub(super) at: u64,
-    /// The file; absent if the site has none.
-    #[prost(bytes = "bytes", optional, tag = "3")]
-    pub(super) file: Option<Bytes>,
 }
 
 /// Consecutive failures to reach a host, in the run of its record.

@@ -11,6 +11,8 @@ use super::crawl::UnixMillis;
 pub struct KeptRobots {
     /// Scheme, host and port of the site, and the proxies that it was asked through.
     pub origin: String,
+    /// Product token that the file was read for, by which sites may tell crawlers apart.
+    pub agent: String,
     /// Time of the answer.
     pub at: UnixMillis,
     /// The file. `None` if the site has none.
@@ -42,6 +44,7 @@ mod tests {
     fn a_file_is_valid_for_a_day_after_its_answer() {
         let robots = KeptRobots {
             origin: "http://a.test".to_owned(),
+            agent: "crawler".to_owned(),
             at: 1_000,
             file: None,
         };

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_told_to_a_master_that_knows_not_all_of_their_states() {
+    fn hosts_are_told_to_a_master_that_knows_not_all_states() {
         let hosts = PresentHosts {
             by_state: HostState::ALL.map(|state| (state, 3)).into(),
             in_flight: [(u64::MAX, 2)].into(),

@@ -17,6 +17,7 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::robots::KeptRobots;
 use crawler_model::settings::{SinkName, SinkNames};
 use crawler_model::statistics::Statistics;
 use crawler_model::status::{LogLine, PresentHosts};
@@ -52,6 +53,10 @@ pub struct FaultyFrontier {
     pub(crate) n_entered_root: AtomicUsize,
     /// Hosts that were resting at its opening.
     pub resting: Vec<RestingHost>,
+    /// robots.txt that were kept.
+    pub robots: Mutex<Vec<KeptRobots>>,
+    /// True if none of them can be read.
+    pub fails_on_robots: bool,
     /// Size on disk that the frontier reports, in bytes.
     pub disk_bytes: u64,
 }
@@ -187,6 +192,17 @@ impl Frontier for FaultyFrontier {
 
     fn statistics(&self) -> Statistics {
         self.inner.0.statistics()
+    }
+
+    async fn kept_robots(&self, _url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
+        match self.fails_on_robots {
+            true => Err(closed()),
+            false => Ok(lock(&self.robots).last().cloned()),
+        }
+    }
+
+    fn keep_robots(&self, _url: &Url, robots: KeptRobots) {
+        lock(&self.robots).push(robots);
     }
 
     fn present_hosts(&self, now: UnixMillis) -> PresentHosts {

@@ -87,7 +87,8 @@ impl HttpFetcher {
         let kept = politeness.robots_store.as_ref()?.kept(url).await?;
         let age = kept.age(self.clock.unix_millis())?;
         let is_its_own = kept.origin == name_of(url, politeness.proxy());
-        is_its_own.then_some((kept, age))
+        let is_for_us = kept.agent == self.robots.agent();
+        (is_its_own && is_for_us).then_some((kept, age))
     }
 
     /// Fetches a robots.txt, and keeps it for later processes.
@@ -106,6 +107,7 @@ impl HttpFetcher {
         if let Some(store) = &politeness.robots_store {
             let kept = KeptRobots {
                 origin: name_of(&robots, politeness.proxy()).into_owned(),
+                agent: self.robots.agent().to_owned(),
                 at: self.clock.unix_millis(),
                 file,
             };

@@ -105,6 +105,11 @@ impl Cache {
         }
     }
 
+    /// Returns the product token that files refer to this crawler by.
+    pub(crate) fn agent(&self) -> &str {
+        &self.agent
+    }
+
     /// Returns the rules of a URL's origin. If no valid robots.txt of it is known, `find` returns what an earlier process was
     /// told, with the time since then, and `get` fetches it. An error of `get` becomes that of the page, which would fail in
     /// the same way.
@@ -275,7 +280,7 @@ impl State {
 
     /// Stores what an earlier process was told some time ago, unless something newer is known.
     fn restore(&mut self, robots: KeptRobots, age: Duration, agent: &str) {
-        // A machine that has just started may know no moment so long ago.
+        // Where no moment before the start of the machine can be told, the site is asked.
         let at = Instant::now().checked_sub(age);
         let is_new = |at: &Instant| self.known.as_ref().is_none_or(|(_, known)| known < at);
         if let Some(at) = at.filter(is_new) {

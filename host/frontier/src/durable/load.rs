@@ -117,7 +117,7 @@ impl Inner {
         if is_divided_anew {
             self.take_hosts_over(&mut state, options).await;
         }
-        state.kept_robots.has_earlier = self.has_kept_robots().await?;
+        state.robots.has_earlier = self.has_kept_robots().await?;
         self.load_outbox(&mut state).await?;
         self.load_quarantine(&mut state, options, last_run).await?;
         self.load_peers(&mut state).await?;

@@ -1,6 +1,7 @@
 //! robots.txt of hosts, which later openings need not ask for.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -8,18 +9,21 @@ use slatedb::WriteBatch;
 use url::Url;
 
 use super::inner::Inner;
+use super::writer::failed;
 use crate::workbench::HostId;
 use crate::{FrontierError, keys, records};
 use crawler_model::robots::KeptRobots;
 
 /// Maximum size in bytes of the files that wait for a batch; more are not kept.
 const MAX_WAITING: usize = 1 << 20;
+/// Deadline of a read. Pages of the site wait for it.
+const READ_DEADLINE: Duration = Duration::from_secs(5);
 /// Approximate size in bytes of a record without its file.
 const RECORD_BYTES: usize = 128;
 
 /// Files of this opening that wait for the next batch, and whether there are any of earlier openings.
 #[derive(Debug, Default)]
-pub(super) struct Robots {
+pub(super) struct RobotsQueue {
     /// Files that wait, by host.
     waiting: BTreeMap<HostId, KeptRobots>,
     /// Approximate size in bytes of them.
@@ -28,7 +32,7 @@ pub(super) struct Robots {
     pub(super) has_earlier: bool,
 }
 
-impl Robots {
+impl RobotsQueue {
     /// Adds a file for the host of a URL, if there is room.
     pub(super) fn add(&mut self, url: &Url, robots: KeptRobots) {
         let size = n_bytes_of(&robots);
@@ -58,15 +62,35 @@ fn n_bytes_of(robots: &KeptRobots) -> usize {
 }
 
 impl Inner {
-    /// Returns the file that earlier openings have kept for the host of a URL.
+    /// Returns the file that earlier openings have kept for the host of a URL. The crawl can do without it, so a read that
+    /// fails breaks nothing; the next ones are not tried then.
     pub(super) async fn kept_robots(&self, url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
         self.check()?;
-        if !self.state().kept_robots.has_earlier {
+        if !self.state().robots.has_earlier {
             return Ok(None);
         }
-        let found = self.get(keys::robots(keys::host_of_url(url))).await?;
-        let robots = found.map(|bytes| self.decode::<records::Robots>(&bytes, "robots.txt"));
-        Ok(robots.transpose()?.map(KeptRobots::from))
+        let found = self.read_robots(keys::host_of_url(url)).await;
+        if found.is_err() {
+            self.state().robots.has_earlier = false;
+        }
+        found
+    }
+
+    async fn read_robots(&self, host: HostId) -> Result<Option<KeptRobots>, FrontierError> {
+        let shard = self.shard;
+        // The database's futures are large.
+        let read = Box::pin(self.db.get(keys::robots(host)));
+        let read = tokio::time::timeout(READ_DEADLINE, read).await;
+        let read = read.map_err(|_elapsed| FrontierError::Unavailable {
+            doing: "read",
+            shard,
+            why: format!("no answer in {} s", READ_DEADLINE.as_secs()),
+        })?;
+        let Some(bytes) = read.map_err(|e| failed(shard, "read", &e))? else {
+            return Ok(None);
+        };
+        let robots: records::Robots = self.decode(&bytes, "robots.txt")?;
+        Ok(Some(KeptRobots::from(robots)))
     }
 
     /// Returns true if earlier openings have kept any file.

@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use url::Url;
 
-use super::robots::Robots;
+use super::robots::RobotsQueue;
 use super::settings::DurableSettings;
 use crate::monotonic_time::MonotonicTime;
 use crate::records::{self, Head};
@@ -115,8 +115,8 @@ pub(super) struct State {
     pub(super) held_until: UnixMillis,
     pub(super) head: Head,
     pub(super) cookies: Option<KeptCookies>,
-    /// robots.txt that wait for the next batch.
-    pub(super) kept_robots: Robots,
+    /// Files of robots.txt that wait for the next batch, and whether there are any of earlier openings.
+    pub(super) robots: RobotsQueue,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
     pub(super) statistics: StatisticsRecord,
@@ -162,7 +162,7 @@ impl State {
             held_until: 0,
             head,
             cookies: None,
-            kept_robots: Robots::default(),
+            robots: RobotsQueue::default(),
             last,
             counts,
             statistics: StatisticsRecord::default(),
@@ -379,7 +379,7 @@ impl State {
         for fingerprint in self.given_back.drain(..) {
             batch.delete(keys::suspect(fingerprint));
         }
-        self.kept_robots.write(batch);
+        self.robots.write(batch);
         self.last.n += 1;
         self.last.latest = self.time.latest();
         batch.put(keys::batch(self.last.n), self.last.encode_to_vec());

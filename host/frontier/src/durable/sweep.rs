@@ -211,9 +211,11 @@ impl Inner {
         Ok(name.run < self.run.0)
     }
 
-    /// Returns true for a robots.txt that is not valid any more.
+    /// Returns true for a robots.txt that is not valid any more, or cannot be read: its site can be asked.
     fn is_old_robots(&self, _key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
-        let robots: records::Robots = self.decode(value, "robots.txt")?;
+        let Ok(robots) = self.decode::<records::Robots>(value, "robots.txt") else {
+            return Ok(true);
+        };
         let state = self.state();
         let now = state.time.to_wall(state.time.latest());
         Ok(KeptRobots::from(robots).is_over(now))

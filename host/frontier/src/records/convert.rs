@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Header, Host, RequestRecord, Robots, Stage, State, Trouble, ValidatorsRecord};
+use super::{Header, Host, RequestRecord, Stage, State, Trouble, ValidatorsRecord};
 use crate::workbench::{self, Cursor, HostHealth, QueuePosition};
 use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
 use crawler_model::parsed_by::ParsedBy;
-use crawler_model::robots::KeptRobots;
 use crawler_model::visit::Visit;
 
 impl Host {
@@ -53,20 +52,6 @@ impl Host {
             },
         });
         cursors.collect()
-    }
-}
-
-impl From<KeptRobots> for Robots {
-    fn from(robots: KeptRobots) -> Self {
-        let KeptRobots { origin, at, file } = robots;
-        Self { origin, at, file }
-    }
-}
-
-impl From<Robots> for KeptRobots {
-    fn from(robots: Robots) -> Self {
-        let Robots { origin, at, file } = robots;
-        Self { origin, at, file }
     }
 }
 

@@ -21,6 +21,7 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Shard;
 use crawler_model::resource::{LinkTotals, Redrive};
+use crawler_model::robots::KeptRobots;
 use crawler_model::settings::SinkName;
 use crawler_model::statistics::Statistics;
 use crawler_model::status::PresentHosts;
@@ -180,6 +181,13 @@ impl Frontier for Opened {
             Ok(state.plain.end(commit))
         })
     }
+
+    /// Returns none, because simulated sites have none.
+    async fn kept_robots(&self, _url: &Url) -> Result<Option<KeptRobots>, FrontierError> {
+        Ok(None)
+    }
+
+    fn keep_robots(&self, _url: &Url, _robots: KeptRobots) {}
 
     fn cookies(&self) -> Option<KeptCookies> {
         self.shared.state().plain.cookies.clone()

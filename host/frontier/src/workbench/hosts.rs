@@ -6,7 +6,8 @@ use super::{HostHealth, HostId, HostKind, HostStanding, Workbench};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::HostState;
 
-/// Number of hosts for each millisecond that their numbers by state are valid: those of a million hosts for ten seconds.
+/// Number of hosts for which their numbers by state are valid for one more millisecond. Those of a million hosts are valid for
+/// ten seconds.
 const COUNTED_PER_MS: u64 = 100;
 
 impl<T> Workbench<T> {
@@ -65,7 +66,9 @@ impl<T> Workbench<T> {
     ) -> BTreeMap<HostState, u64> {
         let valid = self.hosts.len() / COUNTED_PER_MS;
         match &self.counted {
-            Some((at, by_state)) if now < at.saturating_add(valid) => by_state.clone(),
+            Some((at, by_state)) if (*at..at.saturating_add(valid)).contains(&now) => {
+                by_state.clone()
+            }
             Some(_) | None => {
                 let by_state = self.count_by_state(now, n_met);
                 self.counted = Some((now, by_state.clone()));

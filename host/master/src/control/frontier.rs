@@ -4,6 +4,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::Control;
+use super::reads::Live;
 use crate::ControlError;
 use crate::explain::{Explanation, Question, explain, held_up};
 use crawler_frontier::FrontierError;
@@ -111,7 +112,10 @@ impl Control {
     ) -> Result<HostsPage, ControlError> {
         let resource = self.existing(name).await?.value;
         let shards = self.created_shards(&resource).await?;
-        let live = self.live_of(&resource).await?;
+        let live = self.live_of(&resource).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, resource = %name, "showing hosts without what is in flight");
+            Live::default()
+        });
         let now = self.parts.clock.unix_millis();
         let first = from.as_ref().map_or(Shard(0), |from| from.shard);
         let mut place = from.and_then(|from| from.place);

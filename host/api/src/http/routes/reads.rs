@@ -208,7 +208,7 @@ pub(super) fn frontiers() -> Vec<Route> {
             RouteDocs {
                 query: &params::HOSTS,
                 gives: &[Content::Message("ListHostsResponse")],
-                answer: r#"`{"hosts":[…],"next_page_token":""}`; each with `name`, `state`, `due`, `in_flight` (null if nobody crawls it), `not_before`, `delay_ms`, `delay_by` (`setting`, `robots`, `other-crawl`, `answers` or `trouble`: [which delay wins](../operate/slow.md#which-delay-wins)), `has_answered`, `failures`, `reason`"#,
+                answer: r#"`{"hosts":[…],"next_page_token":""}`; each with `name`, `state`, `due`, `in_flight` (null if nobody crawls it, or its owner does not answer), `not_before`, `delay_ms`, `delay_by` (`setting`, `robots`, `other-crawl`, `answers` or `trouble`: [which delay wins](../operate/slow.md#which-delay-wins)), `has_answered`, `failures`, `reason`"#,
                 errors: &FRONTIER_ERRORS,
                 ..RouteDocs::default()
             },

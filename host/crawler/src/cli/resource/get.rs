@@ -153,9 +153,16 @@ fn hosts(n_hosts: u64, shards: &[proto::ShardStatus]) -> String {
     };
     let states = HostState::ALL.map(|state| (state, n_in(state)));
     let states = states.into_iter().filter(|(_, n)| *n > 0);
-    let states: Vec<_> = states
-        .map(|(state, n)| format!("{} {n}", state.as_str()))
+    let mut n_told = 0;
+    let mut states: Vec<_> = states
+        .map(|(state, n)| {
+            n_told += n;
+            format!("{} {n}", state.as_str())
+        })
         .collect();
+    if !states.is_empty() && n_told < n_hosts {
+        states.push(format!("not told {}", n_hosts - n_told));
+    }
     match (n_hosts, states.is_empty()) {
         (0, _) => String::new(),
         (n, true) => n.to_string(),
@@ -212,6 +219,7 @@ mod tests {
         };
         let shards = [shard(&[("idle", 2), ("ready", 1)]), shard(&[("ready", 3)])];
         assert_eq!(hosts(6, &shards), "6: ready 4, idle 2");
+        assert_eq!(hosts(9, &shards), "9: ready 4, idle 2, not told 3");
         assert_eq!(hosts(6, &[shard(&[])]), "6");
         assert_eq!(hosts(0, &[]), "");
     }

@@ -100,6 +100,10 @@ async fn a_site_is_not_asked_again_for_the_robots_that_were_kept() {
             origin: "https://other.test".to_owned(),
             ..kept.clone()
         },
+        KeptRobots {
+            agent: "another".to_owned(),
+            ..kept.clone()
+        },
         // The clock was set back since.
         KeptRobots {
             at: kept.at + 1,

@@ -102,6 +102,7 @@ async fn what_one_resource_may_not_ask_is_asked_for_another() {
 fn found(file: Option<&'static str>, age: Duration) -> Option<(KeptRobots, Duration)> {
     let robots = KeptRobots {
         origin: String::new(),
+        agent: String::new(),
         at: 0,
         file: file.map(|file| Bytes::from_static(file.as_bytes())),
     };

@@ -1,6 +1,9 @@
 //! Tests of hosts on disk: their records while they are not in memory, and their lists.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+use slatedb::WriteBatch;
 
 use super::*;
 use crate::keys;
@@ -175,6 +178,7 @@ async fn robots_are_known_to_later_openings() {
     let objects = Arc::new(InMemory::new());
     let robots = |origin: &str, file| KeptRobots {
         origin: origin.to_owned(),
+        agent: "crawler".to_owned(),
         at: 1_000,
         file,
     };
@@ -212,4 +216,36 @@ async fn robots_are_known_to_later_openings() {
     assert_eq!(kept(&frontier, "http://a/2").await, Some(a));
     assert_eq!(kept(&frontier, "http://b/2").await, Some(b));
     assert_eq!(kept(&frontier, "http://c/2").await, None);
+}
+
+#[tokio::test]
+async fn robots_that_cannot_be_read_stop_no_crawl() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(vec![new("http://a/1")]).await.unwrap();
+    let url = "http://a/1".parse().unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(keys::robots(keys::host_of_url(&url)), b"\xff");
+    durable.inner.db.write(batch).await.unwrap();
+    durable.inner.db.flush().await.unwrap();
+    drop((durable, frontier));
+    let frontier: Arc<dyn Frontier> = reopen(&objects, 1).await;
+    frontier.kept_robots(&url).await.unwrap_err();
+    // The next host costs no further try.
+    assert_eq!(frontier.kept_robots(&url).await.unwrap(), None);
+    let claim = ready(take(&frontier, 1_000, 1).await);
+    end(&frontier, claim, 1_000, &[]).await;
+    drop(frontier);
+    // The next run removes what cannot be read.
+    let durable = open(&objects, 2).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(Vec::new()).await.unwrap();
+    let swept = async {
+        while durable.inner.has_kept_robots().await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(30), swept).await;
+    in_time.expect("it is swept");
 }

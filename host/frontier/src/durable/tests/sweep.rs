@@ -127,6 +127,7 @@ async fn robots_go_with_a_later_run_after_their_day() {
     for (root, at) in [(GONE, NOW - DAY), (AGAIN, NOW - DAY + 1)] {
         let robots = KeptRobots {
             origin: root.to_owned(),
+            agent: "crawler".to_owned(),
             at,
             file: None,
         };
