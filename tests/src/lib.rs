@@ -31,6 +31,7 @@ pub mod chromium;
 pub mod closure;
 pub mod cluster;
 pub mod counts;
+pub mod edited_site;
 pub mod etcd;
 pub mod faults;
 pub mod faulty;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crawler_tests::closure::{Closure, Plan, Visit};
+use crawler_tests::edited_site;
 use crawler_tests::http::block_on;
 use crawler_tests::nats::Nats;
 use crawler_tests::process::Home;
@@ -78,12 +79,39 @@ fn kills_of_program_and_server_lose_and_double_no_message() {
     assert_eq!(in_stream, known);
 }
 
+#[test]
+fn changes_of_each_run_are_messages() {
+    let Some(nats) = Nats::start(&[]) else {
+        return;
+    };
+    block_on(async { Admin::connect(&nats).await.add_stream(json!({})).await });
+    let home = Home::new();
+    let config = format!("[sink.feed]\nurl = {:?}\nwhat = \"changes\"\n", nats.url());
+    home.write("crawler.toml", &config);
+    let up = Up::start(&home, &[]);
+    let puppet = guests::guest("puppet").display().to_string();
+    up.ok(["plugin", "push", &puppet]);
+    let web = edited_site::open();
+    let start = format!("--param=start={}", web.url("/"));
+    let add = ["resource", "add", "web", "--plugin=puppet", "--changes=2"];
+    up.ok(add.into_iter().chain(["--sink=lines,feed", &start]));
+    up.finished("web", DEADLINE);
+    up.ok(["resource", "restart", "web"]);
+    up.finished("web", DEADLINE);
+    up.stop();
+    edited_site::check(&web, &records(&nats));
+}
+
 /// Returns all items in the stream, as JSON.
 fn published(nats: &Nats) -> Vec<String> {
+    let items = records(nats).into_iter();
+    items.map(|record| record["item"].to_string()).collect()
+}
+
+/// Returns all records in the stream.
+fn records(nats: &Nats) -> Vec<Value> {
     let messages = block_on(async { Admin::connect(nats).await.messages().await });
-    let items = messages.iter().map(|message| {
-        let record: Value = serde_json::from_slice(&message.body).expect("a record");
-        record["item"].to_string()
-    });
-    items.collect()
+    let records = messages.iter();
+    let records = records.map(|message| serde_json::from_slice(&message.body));
+    records.map(|record| record.expect("a record")).collect()
 }

@@ -1,45 +1,20 @@
 //! Changes of items from run to run, as the command line and HTTP show them.
 
-use crawler_tests::web::{Method, Site, Web};
+use std::sync::{Arc, Mutex};
+
+use crawler_tests::edited_site;
+use crawler_tests::process::Home;
+use crawler_tests::web::{Asked, Method, Site, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::{Server, lines, text};
+use crate::server::{Server, lines};
 
-/// Opens a site whose first page leads to two visits. From the second run on one of them is at another place, one is
-/// gone, and one is new.
-pub(crate) fn site() -> Web {
-    let leaf = |url: &str, state: &str| json!({"url": url, "rule": "leaf", "state": state});
-    let before = json!([leaf("/1", "moved"), leaf("/2", "gone")]).to_string();
-    let after = json!([leaf("/3", "moved"), leaf("/4", "new")]).to_string();
-    let site = Site::new().handle("/", move |asked| {
-        let page = match asked.nth {
-            1 => before.clone(),
-            _ => after.clone(),
-        };
-        async move { page }
-    });
-    let paths = ["/1", "/2", "/3", "/4"];
-    paths
-        .iter()
-        .fold(site, |site, path| site.page(path, "[]"))
-        .open()
-}
-
-/// Returns changes as lines, sorted: pages may end in any order.
-#[track_caller]
-fn told(changes: &[Value]) -> Vec<String> {
-    let line = |change: &Value| {
-        let (word, key) = (text(&change["change"]), text(&change["key"]));
-        format!("{word} {key} {}", change["fields"])
-    };
-    let mut told: Vec<String> = changes.iter().map(line).collect();
-    told.sort();
-    told
-}
+/// Secret of the webhook.
+const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 #[test]
 fn changes_of_a_run_are_read_by_items_key_and_page() {
-    let web = site();
+    let web = edited_site::open();
     let server = Server::with_puppet();
     server.add("books", &web.url("/"), &["--changes=2"]);
     server.finished("books");
@@ -53,13 +28,16 @@ fn changes_of_a_run_are_read_by_items_key_and_page() {
         r#"changed moved ["url"]"#,
         "removed gone []",
     ];
-    assert_eq!(told(&present), expected);
+    assert_eq!(edited_site::told(&present), expected);
     let moved = present.iter().find(|change| change["key"] == "moved");
     let old = json!({"url": web.url("/1").as_str()});
     assert_eq!(moved.expect("it is told")["old"], old);
     let first = lines(&server.ok(&["items", "books", "--changes", "--run=1"]));
     let page = format!("added {} []", web.url("/"));
-    assert_eq!(told(&first), ["added gone []", &page, "added moved []"]);
+    assert_eq!(
+        edited_site::told(&first),
+        ["added gone []", &page, "added moved []"]
+    );
 
     let path = "/crawler/resource/books/changes";
     let page = server.get(&format!("{path}?page_size=1")).json();
@@ -74,7 +52,49 @@ fn changes_of_a_run_are_read_by_items_key_and_page() {
     let rest = server.get(&format!("{path}?page_token=2.1")).json();
     let rest = rest["changes"].as_array().expect("a list of changes");
     let all = page["changes"].as_array().expect("a list of changes");
-    assert_eq!(told(&[&all[..], &rest[..]].concat()), expected);
+    assert_eq!(edited_site::told(&[&all[..], &rest[..]].concat()), expected);
     let other = server.http(Method::GET, &format!("{path}?run=1&page_token=2.1"), None);
     assert_eq!(other.status, 400, "{other:?}");
+}
+
+#[test]
+fn changes_are_told_to_a_folder_and_to_a_webhook() {
+    let posted = Arc::<Mutex<Vec<Value>>>::default();
+    let noted = Arc::clone(&posted);
+    let receiver = Site::new().handle("/feed", move |asked: Asked| {
+        let body = String::from_utf8_lossy(&asked.body);
+        noted
+            .lock()
+            .expect("no test panics with it")
+            .extend(lines(&body));
+        async { StatusCode::NO_CONTENT }
+    });
+    let receiver = receiver.open();
+    let home = Home::new();
+    let folder = home.path().join("feed");
+    std::fs::create_dir(&folder).expect("the home is new");
+    let config = format!(
+        "[sink.feed]\nurl = 'file://{}'\nformat = 'jsonl'\npartition = 'all'\nmax-wait = '0s'\nwhat = 'changes'\n\n\
+         [sink.hook]\nurl = '{}'\nsecret-file = 'secret'\nallow-networks = ['127.0.0.0/8']\nmax-wait = '0s'\nwhat = 'changes'\n",
+        folder.display(),
+        receiver.url("/feed"),
+    );
+    home.write("crawler.toml", &config);
+    home.write("secret", SECRET);
+    let web = edited_site::open();
+    let server = Server::start_in(home, &[]);
+    server.push("puppet", &[]);
+    let options = ["--changes=2", "--sink=lines,feed,hook"];
+    server.add("books", &web.url("/"), &options);
+    server.finished("books");
+    server.ok(&["resource", "restart", "books"]);
+    server.finished("books");
+
+    let files = std::fs::read_dir(folder.join("all")).expect("it has files");
+    let files = files.map(|file| std::fs::read_to_string(file.expect("it is listed").path()));
+    let in_folder = files.flat_map(|text| lines(&text.expect("it is text")));
+    let in_folder: Vec<Value> = in_folder.collect();
+    let in_posts = posted.lock().expect("no test panics with it").clone();
+    edited_site::check(&web, &in_folder);
+    edited_site::check(&web, &in_posts);
 }

@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use crawler_testing::s3::{ACCESS_KEY, BUCKET, FaultPlan, S3Server, SECRET_KEY};
+use crawler_tests::cluster::faults;
+use crawler_tests::http::block_on;
 use crawler_tests::process::{Home, Process};
 use crawler_tests::python::python;
 use crawler_tests::{PATIENCE, until};
+use futures::TryStreamExt as _;
+use object_store::aws::AmazonS3Builder;
+use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use serde_json::Value;
 
 use crate::server::Server;
@@ -193,6 +199,70 @@ fn independent_readers_find_each_item_once_after_compaction() {
     let why = "--min-files is 1; it goes from 2 to 4000";
     assert_ne!(refused.code, Some(0));
     assert!(refused.stderr.contains(why), "{}", refused.stderr);
+}
+
+#[test]
+fn items_in_a_bucket_with_faults_are_there_once_after_a_kill() {
+    let bucket = S3Server::start();
+    bucket.set_faults(FaultPlan {
+        lost_answer: 0.3,
+        unavailable: 0.1,
+        ..faults()
+    });
+    let home = Home::new();
+    let endpoint = bucket.endpoint();
+    let config = format!(
+        "[sink.lake]\nurl = 's3://{BUCKET}/lake'\npartition = '{{resource}}'\nmax-wait = '0s'\n\
+         bucket = {{ endpoint = '{endpoint}', access-key = '{ACCESS_KEY}', secret-key-file = 'key', retry-timeout = '10s' }}\n"
+    );
+    home.write("crawler.toml", &config);
+    home.write("key", SECRET_KEY);
+    home.ok(["sink", "check", "lake"]);
+    let gates = [Gate::closed(), Gate::closed()];
+    let web = sites::chain_of_gates(N_PAGES, [(7, &gates[0]), (14, &gates[1])]).open();
+    let mut server = Server::start_in(home, &[]);
+    server.push("puppet", &[]);
+    server.add("books", &web.url("/0"), &["--sink=lines,lake"]);
+    // At each kill some items are in the bucket, and others may be on their way.
+    for (gate, n_items_before) in gates.iter().zip([4, 11]) {
+        until("items in the bucket", PATIENCE, || {
+            (records_in(&bucket).len() >= n_items_before).then_some(())
+        });
+        server = server.killed_and_started_again();
+        gate.open();
+    }
+    server.finished("books");
+    let lines = server.ok(&["items", "books", "--envelope"]);
+    let known: BTreeSet<[String; 4]> = lines.lines().map(of_envelope).collect();
+    assert_eq!(known.len(), N_PAGES);
+    let records = records_in(&bucket);
+    assert_eq!(records.len(), N_PAGES);
+    let found = records.iter().map(|line| of_envelope(line));
+    assert_eq!(found.collect::<BTreeSet<_>>(), known);
+}
+
+/// Returns the lines of all files of the sink in a bucket, as a program would read them that knows nothing of the crawler.
+fn records_in(bucket: &S3Server) -> Vec<String> {
+    let store = AmazonS3Builder::new()
+        .with_endpoint(bucket.endpoint())
+        .with_allow_http(true)
+        .with_bucket_name(BUCKET)
+        .with_access_key_id(ACCESS_KEY)
+        .with_secret_access_key(SECRET_KEY)
+        .build()
+        .expect("it is a bucket");
+    block_on(async {
+        let files = store.list(Some(&"lake/books".into()));
+        let files: Vec<ObjectMeta> = files.try_collect().await.expect("it can be listed");
+        let mut lines = Vec::new();
+        for file in files {
+            let bytes = store.get(&file.location).await.expect("it is there");
+            let bytes = bytes.bytes().await.expect("it is whole");
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            lines.extend(text.lines().map(str::to_owned));
+        }
+        lines
+    })
 }
 
 /// Returns key, URL, depth and state of a line with an item.

@@ -5,11 +5,11 @@ mod pictures;
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use crawler_tests::edited_site;
 use crawler_tests::web::Site;
 use crawler_tests::{chromium, guests, repository};
 use serde_json::json;
 
-use crate::changes;
 use crate::installed;
 use crate::server::Server;
 use crate::sites;
@@ -89,7 +89,7 @@ fn a_schedule_is_set_listed_and_removed() {
 
 #[test]
 fn changes_of_a_run_are_shown_with_old_values() {
-    let web = changes::site();
+    let web = edited_site::open();
     let server = Server::with_puppet();
     server.add("books", &web.url("/"), &["--changes=2"]);
     server.add("plain", &web.url("/1"), &[]);
@@ -153,7 +153,7 @@ fn check_by_axe(colours: &str) {
         return;
     };
     let library = modules.join("axe-core/axe.min.js").display().to_string();
-    let web = changes::site();
+    let web = edited_site::open();
     let broken = Site::new()
         .page("/0", json!([{"url": "/bad"}]).to_string())
         // The rule does not know the one that the page names, so the page is given up.
