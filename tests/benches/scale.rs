@@ -28,6 +28,8 @@ use crawler_tests::number;
 
 #[path = "scale/cluster.rs"]
 mod cluster;
+#[path = "common/cpu.rs"]
+mod cpu;
 #[path = "scale/measure.rs"]
 mod measure;
 #[path = "scale/proc.rs"]

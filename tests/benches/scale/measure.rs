@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cluster::{Cluster, database_bytes, wait};
 use crate::seed::node;
 use crate::table::Table;
-use crate::{proc, profile};
+use crate::{cpu, proc, profile};
 
 const MIB: f64 = 1_048_576.0;
 const N_PASSES: u32 = 5;
@@ -45,7 +45,7 @@ pub(crate) fn passes(cluster: &mut Cluster, table: &mut Table) {
     let before = proc::quiet(pid);
     let begun = Instant::now();
     pass(RESYNC);
-    let idle = proc::cpu(pid).saturating_sub(before);
+    let idle = cpu::used(pid).saturating_sub(before);
     let share = 100.0 * idle.as_secs_f64() / begun.elapsed().as_secs_f64();
     table.tell(
         format!("leader's CPU in {RESYNC:?} with nothing to do, looks after a minute among it"),
