@@ -526,3 +526,21 @@ fn save(
         saved.insert(id, cursor.at);
     }
 }
+
+#[test]
+fn counts_of_hosts_are_kept_for_a_while_of_one_clock() {
+    let mut bench = Workbench::default();
+    for host in 0..1_000 {
+        bench.put(lane(host, 0), position(0, host + 1), "url");
+    }
+    let mut n_ready = |now| {
+        let by_state = bench.hosts_by_state(now, 1_000);
+        // One host after the other has to wait.
+        bench.postpone(HostId(now % 1_000), 90_000);
+        by_state[&HostState::Ready]
+    };
+    assert_eq!(n_ready(50_000), 1_000);
+    // The numbers of so many hosts are valid for ten milliseconds.
+    assert_eq!((n_ready(50_009), n_ready(50_010)), (1_000, 998));
+    assert_eq!(n_ready(50_001), 997);
+}
