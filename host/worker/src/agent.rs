@@ -39,8 +39,10 @@ use crawler_store::StoreError;
 use crawler_store::changes::Changes;
 use crawler_store::lease::Term;
 
-/// Maximum time between two looks at the assignments, in case a watch has missed something.
-const RESYNC: Duration = Duration::from_secs(60);
+/// Maximum time between two looks at the assignments, in case a watch has missed something. It is half a usual lease: a
+/// shard that somebody else has meanwhile is crawled on for no longer than if the lease had been lost. Commits to its
+/// frontier are refused anyway, but a crawl that waits for a host makes none.
+const RESYNC: Duration = Duration::from_secs(5);
 /// Time that crawls have to end: pages are put back at once, and items in the outbox are delivered.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 

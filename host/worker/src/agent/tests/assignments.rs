@@ -13,7 +13,7 @@ use crawler_store::racing_store::Read;
 use crawler_store::{Store as _, Txn};
 
 /// Time well below that after which the agent looks by itself.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(4);
 
 async fn commit(bench: &Bench, txn: Txn) {
     bench.parts.catalog.store().commit(txn).await.unwrap();
@@ -114,7 +114,7 @@ async fn f05_a_watch_that_lost_something_or_broke_ends_nothing() {
         let bench = Bench::new().await;
         bench.store.turns(Network::Lossy);
         bench.want(Wanted::default()).await;
-        bench.pass(SOON).await;
+        bench.pass(3 * SECOND).await;
         assert_eq!(bench.n_asked(), 0, "nobody has told the agent");
         bench.store.turns(fault);
         crawls_soon(&bench).await;

@@ -93,6 +93,24 @@ async fn f06_a_crawl_that_was_given_to_another_meanwhile_ends_without_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn f06_a_lost_shard_is_left_within_seconds_though_no_watch_tells() {
+    let bench = Bench::after(async |_, store| store.store.silence_watches()).await;
+    bench.assign(1).await;
+    bench
+        .wait_for("crawled", MINUTE, async |bench| bench.n_asked() > 2)
+        .await;
+    let mirror = bench.parts.catalog.keys();
+    let mirror = mirror.assignment(&bench.parts.node.id, bench::shard());
+    let given = Txn::new().delete(mirror);
+    bench.store.store.commit(given).await.unwrap();
+    bench
+        .wait_for("ended", 8 * SECOND, async |bench| bench.epoch().is_none())
+        .await;
+    assert!(bench.is_registered());
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn f06_a_crawl_that_came_back_under_another_epoch_is_opened_again() {
     let bench = cut_off().await;
     let before = {
