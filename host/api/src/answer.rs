@@ -229,6 +229,7 @@ fn node(view: NodeView) -> proto::Node {
         totals: view.totals.map(node_totals),
         reason: String::new(),
         draining: node.draining,
+        pprof: node.pprof,
     }
 }
 

@@ -349,7 +349,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Archive(command) => archive::run(command).await,
         Family::Node(command) => node::run(command, masters.clone()).await,
         Family::Top(args) => Box::pin(top::run(args, connect)).await,
-        Family::Profile(args) => profile::run(args).await,
+        Family::Profile(args) => Box::pin(profile::run(args, connect)).await,
         Family::Access(command) => access::run(command, connect.await?).await,
         Family::Cert(command) => cert::run(command),
         Family::Login(args) => login::login(args, &masters).await,

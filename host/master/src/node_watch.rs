@@ -136,6 +136,7 @@ mod tests {
             role: Role::Worker,
             address: format!("{id}:9090"),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(incarnation),
             labels: BTreeMap::new(),
             capacity: 1,

@@ -44,6 +44,9 @@ pub struct Node {
     /// Address of its HTTP server; empty if not published.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub http: String,
+    /// Address at which it serves profiles to its own machine; empty if it serves none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pprof: String,
     /// Number that distinguishes this process from an earlier one under the same id.
     pub incarnation: Incarnation,
     /// Labels for selectors, beside the built-in ones of [`Node::label`].
@@ -206,6 +209,7 @@ mod tests {
             role: Role::Worker,
             address: address.to_owned(),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(1),
             // A label in a foreign record does not override a node's id.
             labels: [("id", "x"), ("gpu", "true")]

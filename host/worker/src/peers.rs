@@ -97,6 +97,7 @@ mod tests {
             role: Role::Worker,
             address: "127.0.0.1:1".into(),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(n),
             labels: [].into(),
             capacity: 1,

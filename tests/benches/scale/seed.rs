@@ -36,6 +36,7 @@ pub(crate) fn node(n: u64) -> Node {
         role: Role::Worker,
         address: "127.0.0.1:1".to_owned(),
         http: String::new(),
+        pprof: String::new(),
         incarnation: Incarnation(n + 1),
         labels: [("zone".to_owned(), format!("z{}", n % 3))].into(),
         capacity: 10_000,

@@ -337,3 +337,33 @@ fn a_flame_graph_is_written_by_a_command() {
         "{gone:?}"
     );
 }
+
+#[test]
+fn a_node_is_profiled_by_its_id() {
+    let (server, address) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cpu.svg").display().to_string();
+    let taken = ["profile", "worker-1", "--seconds=1", "-o", &file];
+    server.ok(&taken);
+    let picture = fs::read_to_string(&file).unwrap();
+    assert!(picture.contains("<svg"), "{picture}");
+    let told = server
+        .cli(&["profile", "worker-2", "--seconds=1", "-o", &file])
+        .stderr;
+    assert!(told.contains("there is no node worker-2"), "{told}");
+    assert!(told.contains("crawler node list"), "{told}");
+    // Nodes of other machines may have told the same address.
+    let url = format!("http://{address}/debug/pprof/flamegraph?seconds=1&node=worker-2");
+    let refused = ask(Method::GET, &url, None);
+    assert_eq!(refused.status, 412, "{}", refused.text);
+    let own = "the process at this address is master-1 and worker-1, and not worker-2";
+    assert!(refused.text.contains(own), "{}", refused.text);
+}
+
+#[test]
+fn a_node_without_profiles_is_told_so() {
+    let server = Server::start();
+    let told = server.cli(&["profile", "worker-1"]).stderr;
+    assert!(told.contains("node worker-1 serves no profiles"), "{told}");
+    assert!(told.contains("--pprof"), "{told}");
+}

@@ -302,6 +302,7 @@ fn nodes(found: &mut Answers) {
         node: Node {
             address: String::new(),
             http: String::new(),
+            pprof: String::new(),
             labels: BTreeMap::new(),
             capacity: 0,
             version: String::new(),
@@ -739,6 +740,7 @@ fn node() -> Node {
         started_at: 1_700_000_000_000,
         call_token: Default::default(),
         shares_turns: true,
+        pprof: "127.0.0.1:9981".into(),
         tls: false,
     }
 }

@@ -105,6 +105,7 @@ impl Server {
             role: Role::Worker,
             address: self.grpc.to_string(),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(1),
             labels: [].into(),
             capacity: 1,

@@ -144,7 +144,7 @@ mod tests {
             stop.clone(),
         );
         scope.spawn("http", async move { http.await.unwrap() });
-        let pprof = http::profile::serve(pprof, requests, stop);
+        let pprof = http::profile::serve(pprof, Vec::new(), requests, stop);
         scope.spawn("pprof", async move { pprof.await.unwrap() });
         for (address, path) in doors {
             for site in ["", "none", "same-origin"] {

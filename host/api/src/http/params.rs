@@ -234,4 +234,7 @@ pub(super) const AUDIT: [QueryParam; 4] = [
     ),
 ];
 
-pub(super) const PROFILE: [QueryParam; 1] = [positive("seconds", "length of the profile")];
+pub(super) const PROFILE: [QueryParam; 2] = [
+    positive("seconds", "length of the profile"),
+    text("node", "only if the process is this node"),
+];

@@ -13,6 +13,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -30,6 +31,7 @@ use crate::connections::Connections;
 use crate::problem::Problem;
 use crate::requests::Requests;
 use crawler_master::Code;
+use crawler_model::id::NodeId;
 use crawler_process::telemetry::chain;
 use crawler_process::telemetry::profile::{Profile, ProfileError, ProfileForm, ProfileSubject};
 
@@ -48,12 +50,15 @@ const HEAP_FILE: &str = "attachment; filename=\"heap.pb\"";
 #[derive(Clone)]
 struct ProfileService {
     address: SocketAddr,
+    /// Ids of the nodes that the process is.
+    nodes: Arc<[NodeId]>,
     stop: CancellationToken,
 }
 
-/// Serves until `stop` is cancelled. A profile that is under way then is answered with the samples it has.
+/// Serves the profiles of a process, which is these nodes, until `stop` is cancelled. A profile that is under way then is answered with the samples it has.
 pub async fn serve(
     listener: TcpListener,
+    nodes: Vec<NodeId>,
     requests: Requests,
     stop: CancellationToken,
 ) -> io::Result<()> {
@@ -62,6 +67,7 @@ pub async fn serve(
 
     let service = ProfileService {
         address: listener.local_addr()?,
+        nodes: nodes.into(),
         stop: stop.clone(),
     };
     let router = Router::new()
@@ -124,6 +130,9 @@ async fn profile(
     form: ProfileForm,
 ) -> Result<Vec<u8>, Problem> {
     let params = known(params, &params::PROFILE)?;
+    if let Some(node) = params.get("node") {
+        check_node(node, &service.nodes)?;
+    }
     let time = seconds(params.get("seconds").map(String::as_str))?;
     let profile = blocking(move || Profile::begin(subject)).await?;
     tokio::select! {
@@ -131,6 +140,23 @@ async fn profile(
         () = service.stop.cancelled() => {}
     }
     blocking(move || profile.end(form)).await
+}
+
+/// Refuses a caller who wants the profile of another node: nodes of other machines may have told the same address.
+fn check_node(node: &str, own: &[NodeId]) -> Result<(), Problem> {
+    if own.iter().any(|id| id.as_str() == node) {
+        return Ok(());
+    }
+    let own: Vec<_> = own.iter().map(NodeId::as_str).collect();
+    let own = match own.is_empty() {
+        true => "no node of a cluster".to_owned(),
+        false => own.join(" and "),
+    };
+    Err(Problem::new(
+        Code::FailedPrecondition,
+        format!("the process at this address is {own}, and not {node}"),
+        format!("a node serves profiles to its own machine only: ask on the machine of {node}"),
+    ))
 }
 
 fn seconds(text: Option<&str>) -> Result<Duration, Problem> {
@@ -175,4 +201,20 @@ async fn nothing_here(request: Request) -> Problem {
         detail,
         "GET /debug/pprof/ lists what there is",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_node_is_told_from_this_one() {
+        let own = ["master-1", "worker-1"].map(|id| id.parse().unwrap());
+        assert!(check_node("worker-1", &own).is_ok());
+        let refused = |own: &[NodeId]| check_node("worker-2", own).unwrap_err().to_string();
+        let of_two = "the process at this address is master-1 and worker-1, and not worker-2";
+        assert!(refused(&own).contains(of_two), "{}", refused(&own));
+        let of_none = "the process at this address is no node of a cluster, and not worker-2";
+        assert!(refused(&[]).contains(of_none));
+    }
 }

@@ -14,6 +14,7 @@ use crawler_api::http::Metrics;
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_api::tls::ServerTls;
 use crawler_api::{Api, grpc, http};
+use crawler_model::id::NodeId;
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry;
 
@@ -36,6 +37,10 @@ pub(super) struct Listeners {
     pub(super) grpc_at: SocketAddr,
     /// Address of HTTP.
     pub(super) http_at: SocketAddr,
+    /// Address of profiles; empty if none are served.
+    pub(super) pprof_at: String,
+    /// Ids of the nodes that the process is; callers may ask for the profile of one of them alone.
+    pub(super) nodes: Vec<NodeId>,
 }
 
 impl Listeners {
@@ -53,6 +58,10 @@ impl Listeners {
             None => None,
         };
         let (grpc_at, http_at) = (grpc.local_addr()?, http.local_addr()?);
+        let pprof_at = match &pprof {
+            Some(pprof) => pprof.local_addr()?.to_string(),
+            None => String::new(),
+        };
         Ok(Self {
             grpc,
             http,
@@ -64,17 +73,21 @@ impl Listeners {
             tls,
             grpc_at,
             http_at,
+            pprof_at,
+            nodes: Vec::new(),
         })
     }
 
     /// Returns the addresses of this process, for messages.
     pub(super) fn addresses(&self) -> Vec<String> {
-        let pprof = self
-            .pprof
-            .as_ref()
-            .and_then(|pprof| pprof.local_addr().ok());
-        let all = [Some(self.grpc_at), Some(self.http_at), pprof];
-        all.iter().flatten().map(SocketAddr::to_string).collect()
+        let all = [
+            self.grpc_at.to_string(),
+            self.http_at.to_string(),
+            self.pprof_at.clone(),
+        ];
+        all.into_iter()
+            .filter(|address| !address.is_empty())
+            .collect()
     }
 
     /// Serves until `scope` is stopped. `access` tells who may call the listener at an address, `metrics` are told over HTTP,
@@ -119,18 +132,23 @@ impl Listeners {
         scope.spawn("grpc", served("gRPC", grpc, stop.clone()));
         scope.spawn("http", served("HTTP", http, stop));
         if let Some(pprof) = self.pprof {
-            serve_profiles(pprof, self.requests, scope);
+            serve_profiles(pprof, self.nodes, self.requests, scope);
         }
     }
 }
 
-/// Serves profiles until `scope` is stopped, and logs the address.
-pub(super) fn serve_profiles(listener: TcpListener, requests: Requests, scope: &TaskScope) {
+/// Serves profiles of a process, which is these nodes, until `scope` is stopped, and logs the address.
+pub(super) fn serve_profiles(
+    listener: TcpListener,
+    nodes: Vec<NodeId>,
+    requests: Requests,
+    scope: &TaskScope,
+) {
     if let Ok(address) = listener.local_addr() {
         tracing::info!("serving profiles pprof={address}");
     }
     let stop = scope.stop_signal();
-    let profiles = http::profile::serve(listener, requests, stop.clone());
+    let profiles = http::profile::serve(listener, nodes, requests, stop.clone());
     scope.spawn("profiles", served("HTTP of profiles", profiles, stop));
 }
 

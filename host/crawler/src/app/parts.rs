@@ -105,6 +105,7 @@ pub(super) fn node(
         role,
         address,
         http,
+        pprof: String::new(),
         incarnation: Incarnation(rand::random::<u64>() >> 1),
         labels: BTreeMap::new(),
         capacity: 0,

@@ -93,7 +93,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         let own = [listener.local_addr()?.to_string()];
         address_policy.set_own_nodes(own.into_iter().chain(config.endpoints()));
         let requests = Requests::new(RequestSettings::default());
-        listeners::serve_profiles(listener, requests, &profiles);
+        listeners::serve_profiles(listener, Vec::new(), requests, &profiles);
     }
     let plugins = unless_stopped(&stop, load(&options)).await?;
     let data = data_root::open(&options.data, &config.data)?;

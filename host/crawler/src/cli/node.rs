@@ -245,6 +245,7 @@ mod tests {
             totals: None,
             reason: String::new(),
             draining: false,
+            pprof: String::new(),
         }
     }
 

@@ -30,6 +30,7 @@ pub(crate) fn peer(n: u64) -> Peer {
             role: Role::Worker,
             address: format!("127.0.0.1:{n}"),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(n),
             labels: BTreeMap::new(),
             capacity: 1,

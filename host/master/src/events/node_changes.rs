@@ -164,6 +164,7 @@ mod tests {
             role,
             address: "a:1".to_owned(),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(incarnation),
             labels: BTreeMap::new(),
             capacity: 1,

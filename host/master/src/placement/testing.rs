@@ -15,6 +15,7 @@ pub fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
         role: Role::Worker,
         address: format!("{id}.test:9090"),
         http: String::new(),
+        pprof: String::new(),
         incarnation: Incarnation(1),
         labels: labels
             .iter()

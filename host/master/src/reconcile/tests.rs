@@ -93,6 +93,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
         role: Role::Worker,
         address: "127.0.0.1:1".into(),
         http: String::new(),
+        pprof: String::new(),
         incarnation: Incarnation(2),
         labels: BTreeMap::new(),
         capacity: 10,

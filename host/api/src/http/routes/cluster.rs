@@ -18,7 +18,7 @@ pub(super) fn nodes() -> Vec<Route> {
                     Content::Message("ListNodesResponse"),
                     Content::Lines("NodeEvent"),
                 ],
-                answer: r#"`{"nodes":[…],"next_page_token":""}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
+                answer: r#"`{"nodes":[…],"next_page_token":""}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`, `pprof`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
                 ..RouteDocs::default()
             },
         ),

@@ -71,6 +71,7 @@ impl Bench {
                 role: Role::Master,
                 address: address.clone(),
                 http: String::new(),
+                pprof: String::new(),
                 incarnation: Incarnation(1),
                 labels: BTreeMap::new(),
                 capacity: 0,

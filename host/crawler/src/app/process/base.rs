@@ -294,11 +294,12 @@ impl Base {
         let advertised = options.advertise.clone();
         let address = advertised.unwrap_or_else(|| self.listeners.grpc_at.to_string());
         let id = identity.id.clone();
+        self.listeners.nodes.push(id.clone());
         self.identities.push(identity);
-        let http = self.listeners.http_at;
         Ok(Node {
             tls: self.tls.server.is_some(),
-            ..parts::node(role, id, address, http, &*self.clock)
+            pprof: self.listeners.pprof_at.clone(),
+            ..parts::node(role, id, address, self.listeners.http_at, &*self.clock)
         })
     }
 
@@ -319,9 +320,8 @@ impl Base {
     ) -> Process {
         let mut scopes = self.scopes;
         let (grpc, http) = (self.listeners.grpc_at, self.listeners.http_at);
-        let audit = master
-            .as_ref()
-            .map(|master| master.audit(&scopes.listeners));
+        let audit = master.as_ref();
+        let audit = audit.map(|master| master.audit(&scopes.listeners));
         if let Some(renewal) = self.renewal {
             let kept_valid = renewal.run(self.tls.client.clone(), audit.clone());
             spawn_until_stopped(&scopes.membership, "node certificate", kept_valid);

@@ -24,6 +24,7 @@ fn node(incarnation: u64) -> Node {
         role: Role::Worker,
         address: format!("127.0.0.1:{incarnation}"),
         http: String::new(),
+        pprof: String::new(),
         incarnation: Incarnation(incarnation),
         labels: BTreeMap::new(),
         capacity: 1,

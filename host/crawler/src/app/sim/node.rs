@@ -115,6 +115,7 @@ impl Node {
             role,
             address: label.clone(),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(incarnation),
             labels: BTreeMap::new(),
             capacity: if role == Role::Worker { 100 } else { 0 },

@@ -179,6 +179,7 @@ impl Bench {
             role: Role::Worker,
             address: format!("{id}:1"),
             http: String::new(),
+            pprof: String::new(),
             incarnation: Incarnation(1),
             labels: BTreeMap::new(),
             capacity,

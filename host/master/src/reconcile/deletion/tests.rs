@@ -174,6 +174,7 @@ impl Bench {
             role: Role::Worker,
             address: "worker-1:1".into(),
             http: String::new(),
+            pprof: String::new(),
             incarnation: owner().incarnation,
             labels: Default::default(),
             capacity: 1,

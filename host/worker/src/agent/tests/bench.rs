@@ -442,6 +442,7 @@ pub(super) fn parts(
         role: Role::Worker,
         address: "127.0.0.1:1".to_owned(),
         http: String::new(),
+        pprof: String::new(),
         incarnation: Incarnation(1),
         labels: BTreeMap::new(),
         capacity: 1,
