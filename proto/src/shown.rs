@@ -2,13 +2,14 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 57] = [
+pub const SHOWN: [&str; 58] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
     "Placement",
     "CrawlSettings",
     "ShardStatus",
+    "LimitUse",
     "Counts",
     "ListResourcesResponse",
     "Item",

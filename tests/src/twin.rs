@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -115,6 +116,7 @@ impl Tree {
             permit: Arc::new(Always),
             pacing: Pacing::default(),
             incidents: CrawlIncidents::default(),
+            limit_uses: LimitUses::default(),
             peers: None,
             rest_after: None,
             crawl_memory: CrawlMemory::default(),

@@ -3,7 +3,7 @@
 use crawler_proto as proto;
 
 use super::convert;
-use super::convert::crawl::{by_state_message, counts_message, line_message};
+use super::convert::crawl::{by_state_message, counts_message, limits_used_message, line_message};
 use super::event_versions::EventVersions;
 use super::schedules::schedule_message;
 use crawler_master::control::events::ToldEvent;
@@ -184,6 +184,7 @@ fn shard(view: ShardView) -> proto::ShardStatus {
         counts: Some(counts_message(record.counts, view.in_flight)),
         live: view.is_live,
         hosts_by_state: by_state_message(view.hosts_by_state),
+        limits_used: limits_used_message(view.limits_used),
     }
 }
 

@@ -48,6 +48,7 @@ mod drift;
 mod end;
 pub mod incidents;
 mod kept;
+pub mod limit_uses;
 mod links;
 pub mod log;
 pub mod pacing;

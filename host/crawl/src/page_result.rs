@@ -349,7 +349,9 @@ async fn parse(
         referrer: request.referrer.clone(),
         kept,
     };
-    let (rules, call_config) = (&shared.parts.rules, shared.call_config(config.limits));
+    let rules = &shared.parts.rules;
+    let limits = config.limits.of_plugin(rules.description());
+    let call_config = shared.call_config(limits);
     let call = rules.parse(call_config, &request.rule, page.clone(), context);
     let call = pin!(traced::noted(call));
     let trace = traced::of_call(&request.rule, || {
@@ -357,6 +359,7 @@ async fn parse(
         format!("{name}@{version}")
     });
     let report = call_recorded(&**frontier, claim, trace.around(call)).await?;
+    shared.parts.limit_uses.note(&report, &limits);
     note_logs(
         &shared.parts.log,
         request.url.as_str(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::incidents::CrawlIncidents;
+use super::limit_uses::LimitUses;
 use super::log::CrawlLog;
 use super::pacing::Pacing;
 use super::peers::PeerShards;
@@ -57,6 +58,8 @@ pub struct CrawlParts {
     pub log: CrawlLog,
     /// Incidents that become events of the resource.
     pub incidents: CrawlIncidents,
+    /// Largest use of each limit by a call.
+    pub limit_uses: LimitUses,
     /// Permit to fetch. Without it nothing is fetched; everything else goes on.
     pub permit: Arc<dyn FetchPermit>,
     /// Pages that the crawl has begun before, which count for its rate.

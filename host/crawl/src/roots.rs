@@ -153,10 +153,12 @@ async fn noted_root(
         .await;
     permitted.ok_or(CrawlEnd::Stopped)?;
     parts.frontier.enter_root().await.map_err(lost)?;
+    let limits = config.limits.of_plugin(parts.rules.description());
     let root = parts.rules.root(config, parts.run_started_at);
     // If the call is cut off, closing the frontier records that the process has not ended.
     let report = stop.run_until_cancelled(root).await;
     let report = report.ok_or(CrawlEnd::Stopped)?;
+    parts.limit_uses.note(&report, &limits);
     parts.frontier.leave_root().await.map_err(lost)?;
     Ok(report)
 }

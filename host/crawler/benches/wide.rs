@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -223,6 +224,7 @@ impl Wide {
             crawl_memory: CrawlMemory::default(),
             pacing: Pacing::default(),
             incidents: CrawlIncidents::default(),
+            limit_uses: LimitUses::default(),
             peers: None,
             tracer: Default::default(),
         };

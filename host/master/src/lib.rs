@@ -33,9 +33,10 @@ use futures::stream::BoxStream;
 use crawler_model::frontier::HostState;
 use crawler_model::id::{ResourceId, ResourceName, Shard};
 use crawler_model::node::Node;
+use crawler_model::plugin::LimitName;
 use crawler_model::resource::{Phase, Resource, ShardRecord};
 use crawler_model::schedule::Schedule;
-use crawler_model::status::{CrawlStatus, LogLine, WorkerStatus};
+use crawler_model::status::{CrawlStatus, LimitUse, LogLine, WorkerStatus};
 
 pub mod balance;
 pub mod cleanup;
@@ -98,6 +99,9 @@ pub struct ShardView {
     pub in_flight: u64,
     /// Number of hosts in each state now. Empty if the worker does not answer, and in lists.
     pub hosts_by_state: BTreeMap<HostState, u64>,
+    /// Largest use of each limit by one call, since the worker has the shard. Empty if the worker does not answer, and in
+    /// lists.
+    pub limits_used: BTreeMap<LimitName, LimitUse>,
     /// The latest warnings and errors in the worker's log.
     pub last_errors: Vec<LogLine>,
 }

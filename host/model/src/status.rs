@@ -8,6 +8,7 @@ use super::crawl::{Counts, UnixMillis};
 use super::event::FoldedEvent;
 use super::frontier::HostState;
 use super::id::{Epoch, Incarnation, ResourceId, ResourceName, Run, Shard};
+use super::plugin::LimitName;
 use super::resource::Waits;
 
 /// One line of a resource's log.
@@ -69,11 +70,23 @@ pub struct CrawlStatus {
     pub in_flight: u64,
     /// Its hosts. `None` while its frontier is not open, and unless one resource was asked for.
     pub hosts: Option<PresentHosts>,
+    /// Largest use of each limit by one call of a rule, since the crawl was assigned to its worker. Empty unless one
+    /// resource was asked for.
+    pub limits_used: BTreeMap<LimitName, LimitUse>,
     /// Reason why the crawl cannot go on at present.
     pub waits: Option<Waits>,
     /// The latest warnings and errors of its log, the latest last. Present only if one resource was
     /// asked for.
     pub last_errors: Vec<LogLine>,
+}
+
+/// Largest use of a limit by one call of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitUse {
+    /// The use, in the base unit of the limit.
+    pub used: u64,
+    /// The limit that holds for calls now.
+    pub limit: u64,
 }
 
 /// Hosts of one crawl at this moment.

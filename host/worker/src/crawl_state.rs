@@ -12,6 +12,7 @@ use crawler_archive::Archive;
 use crawler_crawl::CrawlConfig;
 use crawler_crawl::backlog::{self, QUARANTINE_FULL, SINK_BEHIND};
 use crawler_crawl::incidents::{CrawlIncidents, whole_seconds};
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_frontier::Frontier;
@@ -36,6 +37,7 @@ pub(super) struct CrawlState {
     /// Counts of the process, and the resource that the crawl counts for.
     meters: Option<(Arc<Meters>, ResourceName)>,
     incidents: CrawlIncidents,
+    limit_uses: LimitUses,
 }
 
 #[derive(Default)]
@@ -85,12 +87,18 @@ impl CrawlState {
             changed,
             meters: Some((meters, name)),
             incidents,
+            limit_uses: LimitUses::default(),
         }
     }
 
     /// Returns the incidents of the crawl, which become events of its resource.
     pub(super) fn incidents(&self) -> &CrawlIncidents {
         &self.incidents
+    }
+
+    /// Returns the largest use of each limit by a call, since the crawl was assigned here.
+    pub(super) fn limit_uses(&self) -> &LimitUses {
+        &self.limit_uses
     }
 
     fn fields(&self) -> MutexGuard<'_, Fields> {

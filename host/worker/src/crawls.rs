@@ -155,6 +155,10 @@ impl Crawls {
             counts: crawl.crawl_state.counts(),
             in_flight: crawl.crawl_state.in_flight() as u64,
             hosts: name.and_then(|_| crawl.crawl_state.hosts(crawl.log.now())),
+            limits_used: match name {
+                Some(_) => crawl.crawl_state.limit_uses().all(),
+                None => BTreeMap::new(),
+            },
             waits: crawl.crawl_state.waits(),
             last_errors: match name {
                 Some(_) => crawl.log.last_errors(LAST_ERRORS),

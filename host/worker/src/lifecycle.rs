@@ -225,6 +225,7 @@ impl Assigned {
             permit: self.permit.clone(),
             pacing: self.pacing.clone(),
             incidents: crawl_state.incidents().clone(),
+            limit_uses: crawl_state.limit_uses().clone(),
             peers,
             rest_after: Some(CLOSE_AFTER),
             crawl_memory: self.crawl_memory.clone(),

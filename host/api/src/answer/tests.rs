@@ -26,7 +26,7 @@ use crawler_model::frontier::{
 use crawler_model::guest_text::GuestText;
 use crawler_model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
 use crawler_model::node::{Node, NodeChange, Role};
-use crawler_model::plugin::{Description, LimitOverrides, Param};
+use crawler_model::plugin::{Description, LimitName, LimitOverrides, Param};
 use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
@@ -34,7 +34,7 @@ use crawler_model::runs::{EndedRun, RunOutcome, RunSpec};
 use crawler_model::schedule::{RawSchedule, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleView};
 use crawler_model::settings::examples;
 use crawler_model::statistics::{Kind, LostRoot, PlanMatches, RunStatistics, Statistics, TopHosts};
-use crawler_model::status::LogLine;
+use crawler_model::status::{LimitUse, LogLine};
 
 /// Answers by their names.
 type Answers = BTreeMap<&'static str, Value>;
@@ -556,6 +556,14 @@ fn resource() -> ResourceView {
         is_live,
         in_flight: 13,
         hosts_by_state: [(HostState::Waiting, 4)].into(),
+        limits_used: [(
+            LimitName::Memory,
+            LimitUse {
+                used: 9,
+                limit: 64 << 20,
+            },
+        )]
+        .into(),
         last_errors: vec![log_line()],
     };
     ResourceView {
@@ -598,6 +606,7 @@ pub(crate) fn empty_resource() -> ResourceView {
         is_live: false,
         in_flight: 0,
         hosts_by_state: BTreeMap::new(),
+        limits_used: BTreeMap::new(),
         last_errors: Vec::new(),
     };
     ResourceView {
@@ -731,6 +740,7 @@ fn node() -> Node {
         role: Role::Worker,
         address: "127.0.0.1:9090".into(),
         http: "127.0.0.1:8080".into(),
+        pprof: "127.0.0.1:9981".into(),
         incarnation: Incarnation(1),
         labels: texts(("gpu", "true".to_owned())),
         capacity: 3,
@@ -740,7 +750,6 @@ fn node() -> Node {
         started_at: 1_700_000_000_000,
         call_token: Default::default(),
         shares_turns: true,
-        pprof: "127.0.0.1:9981".into(),
         tls: false,
     }
 }

@@ -9,8 +9,9 @@ use crawler_master::ControlError;
 use crawler_model::crawl::Counts;
 use crawler_model::frontier::HostState;
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
+use crawler_model::plugin::LimitName;
 use crawler_model::resource::Waits;
-use crawler_model::status::{CrawlStatus, LogLine, PresentHosts};
+use crawler_model::status::{CrawlStatus, LimitUse, LogLine, PresentHosts};
 
 pub(crate) fn counts_message(totals: Counts, in_flight: u64) -> proto::Counts {
     proto::Counts {
@@ -101,7 +102,27 @@ pub(crate) fn status_message(status: CrawlStatus) -> proto::CrawlStatus {
             by_state: by_state_message(hosts.by_state),
             in_flight: hosts.in_flight.into_iter().collect(),
         }),
+        limits_used: limits_used_message(status.limits_used),
     }
+}
+
+/// Returns uses of limits by the names of the limits.
+pub(crate) fn limits_used_message(
+    limits_used: BTreeMap<LimitName, LimitUse>,
+) -> BTreeMap<String, proto::LimitUse> {
+    let limits_used = limits_used.into_iter();
+    let limits_used = limits_used.map(|(name, LimitUse { used, limit })| {
+        (name.to_string(), proto::LimitUse { used, limit })
+    });
+    limits_used.collect()
+}
+
+/// Parses the use of a limit. A limit that only later versions know is left out.
+fn limit_use((name, message): (String, proto::LimitUse)) -> Option<(LimitName, LimitUse)> {
+    let mut known = LimitName::ALL.into_iter();
+    let name = known.find(|known| known.as_str() == name)?;
+    let proto::LimitUse { used, limit } = message;
+    Some((name, LimitUse { used, limit }))
 }
 
 /// Returns numbers of hosts by the words of their states.
@@ -138,6 +159,11 @@ pub(crate) fn status(message: proto::CrawlStatus) -> Result<CrawlStatus, Control
             by_state: hosts.by_state.into_iter().filter_map(in_state).collect(),
             in_flight: hosts.in_flight.into_iter().collect(),
         }),
+        limits_used: message
+            .limits_used
+            .into_iter()
+            .filter_map(limit_use)
+            .collect(),
     })
 }
 
@@ -146,11 +172,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_told_to_a_master_that_knows_not_all_states() {
+    fn what_only_later_versions_know_of_a_crawl_is_left_out() {
         let hosts = PresentHosts {
             by_state: HostState::ALL.map(|state| (state, 3)).into(),
             in_flight: [(u64::MAX, 2)].into(),
         };
+        let limits_used = BTreeMap::from([(LimitName::Fuel, LimitUse { used: 3, limit: 7 })]);
         let crawl = CrawlStatus {
             name: "books".parse().unwrap(),
             id: ResourceId(1),
@@ -160,12 +187,17 @@ mod tests {
             counts: None,
             in_flight: 0,
             hosts: Some(hosts.clone()),
+            limits_used: limits_used.clone(),
             waits: None,
             last_errors: Vec::new(),
         };
         let mut message = status_message(crawl);
         let told = message.hosts.as_mut().unwrap();
         told.by_state.insert("asleep".to_owned(), 1);
-        assert_eq!(status(message).unwrap().hosts, Some(hosts));
+        let unknown = proto::LimitUse { used: 1, limit: 1 };
+        message.limits_used.insert("patience".to_owned(), unknown);
+        let parsed = status(message).unwrap();
+        assert_eq!(parsed.hosts, Some(hosts));
+        assert_eq!(parsed.limits_used, limits_used);
     }
 }

@@ -12,6 +12,7 @@ use url::Url;
 use super::{page, report};
 use crate::end::CrawlEnd;
 use crate::incidents::CrawlIncidents;
+use crate::limit_uses::LimitUses;
 use crate::log::CrawlLog;
 use crate::pacing::Pacing;
 use crate::parts::{CrawlConfig, CrawlParts};
@@ -195,6 +196,7 @@ pub(crate) fn parts(
         permit: Arc::new(Always),
         pacing: Pacing::default(),
         incidents: CrawlIncidents::default(),
+        limit_uses: LimitUses::default(),
         peers,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),

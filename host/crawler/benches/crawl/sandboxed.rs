@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crawler_api::client::traces::{DEFAULT_TIMEOUT, ReceiverSettings, SpanSender};
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -109,6 +110,7 @@ impl Crawler {
             crawl_memory: CrawlMemory::default(),
             pacing: Pacing::default(),
             incidents: CrawlIncidents::default(),
+            limit_uses: LimitUses::default(),
             peers: None,
             tracer,
         };

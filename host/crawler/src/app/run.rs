@@ -23,6 +23,7 @@ use crate::cli::pace::{Pace, RecentPages};
 use crate::cli::{self, Failure, RunOptions, fail_on, progress};
 use crawler_archive::{RecordedPages, RunInfo};
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -184,6 +185,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         permit: Arc::new(Always),
         pacing: Pacing::default(),
         incidents: CrawlIncidents::default(),
+        limit_uses: LimitUses::default(),
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),

@@ -18,6 +18,7 @@ use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_archive::RunInfo;
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -284,6 +285,7 @@ async fn crawl_once(
         permit: Arc::new(Always),
         pacing: Pacing::default(),
         incidents: CrawlIncidents::default(),
+        limit_uses: LimitUses::default(),
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),

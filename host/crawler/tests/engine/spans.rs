@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -147,6 +148,7 @@ async fn crawl_one_page() -> String {
         permit: Arc::new(Always),
         pacing: Pacing::default(),
         incidents: CrawlIncidents::default(),
+        limit_uses: LimitUses::default(),
         peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),

@@ -326,6 +326,7 @@ pub(super) fn view(
             is_live,
             in_flight: crawl.map_or(0, |crawl| crawl.in_flight),
             hosts_by_state: hosts.map_or_else(BTreeMap::new, |hosts| hosts.by_state.clone()),
+            limits_used: crawl.map_or_else(BTreeMap::new, |crawl| crawl.limits_used.clone()),
             last_errors: crawl.map_or_else(Vec::new, |crawl| crawl.last_errors.clone()),
             record,
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::incidents::CrawlIncidents;
+use crate::limit_uses::LimitUses;
 
 /// Site that answers by path and counts its requests.
 #[derive(Default)]
@@ -393,6 +394,7 @@ pub(super) fn parts(
         permit: Arc::new(Always),
         pacing: Pacing::default(),
         incidents: CrawlIncidents::default(),
+        limit_uses: LimitUses::default(),
         peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),

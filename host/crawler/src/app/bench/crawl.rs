@@ -23,6 +23,7 @@ use crate::cli::pace::RecentPages;
 use crate::cli::{BenchOptions, Failure, progress};
 use crate::config::{FetchConfig, FixedHosts};
 use crawler_crawl::incidents::CrawlIncidents;
+use crawler_crawl::limit_uses::LimitUses;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -122,6 +123,7 @@ pub(super) async fn crawl(
         permit: Arc::new(Always),
         pacing: Pacing::default(),
         incidents: CrawlIncidents::default(),
+        limit_uses: LimitUses::default(),
         peers: None,
         rest_after: None,
         crawl_memory: memory.for_crawl(),

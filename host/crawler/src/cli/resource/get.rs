@@ -16,7 +16,7 @@ use crawler_api::{placement_spec, totals};
 use crawler_model::frontier::HostState;
 use crawler_model::id::ResourceName;
 use crawler_model::number;
-use crawler_model::plugin::LimitName;
+use crawler_model::plugin::{LimitKind, LimitName, format_bytes};
 
 /// A resource as `-o json` shows it.
 #[derive(Debug, Serialize)]
@@ -112,20 +112,21 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         ("pages", pages),
         ("rate", list::pace(resource, None).to_string()),
         ("hosts", hosts(counts.hosts, &resource.shards)),
+        ("limits used", limits_used(&resource.shards)),
         ("items", counts.items.to_string()),
         ("bytes", table::size(counts.bytes)),
     ];
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        table::print_line(&format!("{name:<10} {value}"))?;
+        table::print_line(&format!("{name:<11} {value}"))?;
     }
     for shard in &resource.shards {
-        table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
+        table::print_line(&format!("shard {:<5} {}", shard.shard, shard_line(shard)))?;
         for line in &shard.last_errors {
             let line = log_line(proto::LogLine {
                 rule: String::new(),
                 ..line.clone()
             });
-            table::print_line(&format!("{:<10} {line}", "log"))?;
+            table::print_line(&format!("{:<11} {line}", "log"))?;
         }
     }
     Ok(())
@@ -168,6 +169,30 @@ fn hosts(n_hosts: u64, shards: &[proto::ShardStatus]) -> String {
         (n, true) => n.to_string(),
         (n, false) => format!("{n}: {}", states.join(", ")),
     }
+}
+
+/// Formats the largest share of each limit that one call has used, of all shards whose owners answer, the largest first.
+fn limits_used(shards: &[proto::ShardStatus]) -> String {
+    let percent = |limit: &proto::LimitUse| limit.used.saturating_mul(100) / limit.limit.max(1);
+    let of_all_shards = |name: LimitName| {
+        let told = shards.iter();
+        let told = told.filter_map(|shard| shard.limits_used.get(name.as_str()));
+        Some((name, *told.max_by_key(|limit| percent(limit))?))
+    };
+    let mut uses: Vec<_> = LimitName::ALL
+        .into_iter()
+        .filter_map(of_all_shards)
+        .collect();
+    uses.sort_by_key(|(_, limit)| std::cmp::Reverse(percent(limit)));
+    let texts = uses.into_iter().map(|(name, limit)| {
+        let whole = match name.kind() {
+            LimitKind::Bytes => format_bytes(limit.limit),
+            LimitKind::Time => format!("{}ms", limit.limit),
+            LimitKind::Count => limit.limit.to_string(),
+        };
+        format!("{name} {} % of {whole}", percent(&limit))
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Formats the owner and the progress of a shard.
@@ -222,6 +247,27 @@ mod tests {
         assert_eq!(hosts(9, &shards), "9: ready 4, idle 2, not told 3");
         assert_eq!(hosts(6, &[shard(&[])]), "6");
         assert_eq!(hosts(0, &[]), "");
+    }
+
+    #[test]
+    fn limits_are_told_with_their_largest_share_of_all_shards() {
+        let shard = |uses: &[(&str, u64, u64)]| {
+            let uses = uses.iter().map(|(name, used, limit)| {
+                let (used, limit) = (*used, *limit);
+                (name.to_string(), proto::LimitUse { used, limit })
+            });
+            proto::ShardStatus {
+                limits_used: uses.collect(),
+                ..proto::ShardStatus::default()
+            }
+        };
+        let one = shard(&[("memory", 32 << 20, 64 << 20), ("timeout", 20, 2_000)]);
+        let other = shard(&[("memory", 1, 64 << 20), ("timeout", 1_900, 2_000)]);
+        assert_eq!(
+            limits_used(&[one, other]),
+            "timeout 95 % of 2000ms, memory 50 % of 64MiB"
+        );
+        assert_eq!(limits_used(&[shard(&[])]), "");
     }
 
     #[test]

@@ -51,6 +51,7 @@ async fn status_of(bench: &Bench, epoch: Epoch, waits: Option<Waits>) -> CrawlSt
         counts: None,
         in_flight: 0,
         hosts: None,
+        limits_used: BTreeMap::new(),
         waits,
     }
 }

@@ -407,6 +407,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
         counts: None,
         in_flight: 0,
         hosts: None,
+        limits_used: [].into(),
         waits: None,
     };
     for answer in [Answer::Away, Answer::Crawls(vec![crawl])] {
