@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use crawler_tests::edited_site;
-use crawler_tests::web::Site;
+use crawler_tests::web::{Site, Web};
 use crawler_tests::{chromium, guests, repository};
 use serde_json::json;
 
@@ -50,6 +50,16 @@ fn items_are_shown_as_they_were_written() {
 #[test]
 fn spans_of_time_are_shown_as_they_can_be_written() {
     chromium::node_test(&script("times.mjs"));
+}
+
+#[test]
+fn settings_are_written_as_texts_and_read_back() {
+    chromium::node_test(&script("settings.mjs"));
+}
+
+#[test]
+fn a_command_has_words_of_sites_as_they_are() {
+    chromium::node_test(&script("shell.mjs"));
 }
 
 #[test]
@@ -101,6 +111,28 @@ fn changes_of_a_run_are_shown_with_old_values() {
 }
 
 #[test]
+fn settings_are_changed_after_a_preview() {
+    let web = sites::chain(1).open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    server.finished("books");
+    walk("change_settings.mjs", &server, &[]);
+}
+
+#[test]
+fn errors_fields_and_runs_are_looked_at_closely() {
+    let (web, broken) = (edited_site::open(), broken_site());
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/"), &["--changes=2"]);
+    server.add("broken", &broken.url("/0"), &["--max-attempts=1"]);
+    server.finished("books");
+    server.ok(&["resource", "restart", "books"]);
+    server.finished("books");
+    server.finished("broken");
+    walk("looks.mjs", &server, &[broken.url("/bad").as_str()]);
+}
+
+#[test]
 fn what_stands_in_the_way_is_told_truly() {
     let web = sites::chain(1).open();
     let server = Server::with_puppet();
@@ -136,6 +168,14 @@ fn markup_of_sites_and_rules_stays_text() {
     assert_eq!(elsewhere.count("/stolen"), 0);
 }
 
+/// Opens a site with one page that is given up, `/bad`: the rule does not know the one that the page names.
+fn broken_site() -> Web {
+    Site::new()
+        .page("/0", json!([{"url": "/bad"}]).to_string())
+        .page("/bad", json!([{"url": "/x", "rule": "none"}]).to_string())
+        .open()
+}
+
 #[test]
 fn every_view_passes_axe_in_light_colours() {
     check_by_axe("light");
@@ -154,11 +194,7 @@ fn check_by_axe(colours: &str) {
     };
     let library = modules.join("axe-core/axe.min.js").display().to_string();
     let web = edited_site::open();
-    let broken = Site::new()
-        .page("/0", json!([{"url": "/bad"}]).to_string())
-        // The rule does not know the one that the page names, so the page is given up.
-        .page("/bad", json!([{"url": "/x", "rule": "none"}]).to_string())
-        .open();
+    let broken = broken_site();
     let server = Server::with_puppet();
     server.add("books", &web.url("/"), &["--changes=2"]);
     server.add("broken", &broken.url("/0"), &["--max-attempts=1"]);

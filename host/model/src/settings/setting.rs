@@ -161,6 +161,13 @@ impl Applies {
         Applies::Run,
     ];
 
+    /// Returns the time alone, in plain text: the beginning of the words of the book.
+    pub fn when(self) -> String {
+        let words = self.words();
+        let end = words.find(['.', ';']).unwrap_or(words.len());
+        words[..end].replace('`', "")
+    }
+
     /// Returns the words of the book, in Markdown.
     pub fn words(self) -> &'static str {
         match self {

@@ -29,12 +29,15 @@ const views = bad => [
   [`resources/broken/frontier?url=${encodeURIComponent(bad)}`, "find('.answer', 'dead') && find('[aria-label=\"URLs of the frontier\"] td')"],
   ["resources/broken/errors", "find('[aria-label^=\"Dead letters\"] a')"],
   ["resources/books/items", "find('.items pre')"],
+  ["resources/broken/errors?reason=rule-error", "find('[aria-label=\"Pages given up\"] summary')"],
+  ["resources/books/items?show=fields", "find('progress')"],
   ["resources/books/items?show=changes", "find('.mark.changed') && find('.items td .value')"],
   ["resources/books/schedule", "find('.figures div', 'Due in Europe/Paris') && find('tbody th', '2')"],
+  ["resources/books/schedule?before=1&after=2", "find('thead th', 'Difference')"],
   ["resources/broken/schedule", "find('.blank', 'no schedule')"],
   ["resources/broken/logs", "find('td', 'no rule is called')"],
   ["resources/books/events", "find('td', 'placed')"],
-  ["resources/books/settings", "find('h2', 'Labels')"],
+  ["resources/books/settings", "find('button', 'Change settings')"],
   ["resources/nobody", "find('.fault')"],
   ["schedules", "find('tbody th', 'books')"],
   ["hosts?resource=books", "find('tbody th')"],
@@ -72,6 +75,15 @@ await walk(async (browser, master, library, colours, form, bad) => {
   await browser.look("document.querySelector('main').append(document.createElement('button')); null");
   assert.equal((await judge("a fault")).length, 1);
   await browser.look("document.querySelector('main > button').remove(); null");
+
+  await browser.go(`${master}/#/resources/books/settings`);
+  await browser.press("button", "Change settings");
+  await browser.until("the form", "find('form.add select')");
+  await check("the form of settings");
+  await browser.type("textarea[name=params]", "start=x");
+  await browser.press("button", "Review");
+  await browser.until("what is different", "find('thead th', 'Then')");
+  await check("the preview of settings");
 
   await browser.go(`${master}/#/resources/books`);
   await browser.press("button", "Delete");

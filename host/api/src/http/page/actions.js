@@ -56,6 +56,14 @@ export async function restart({ name, id }) {
   return (await confirm(question)) && attempt(`Restart ${name}`, ask);
 }
 
+// Changes the settings of the resource that was seen to those that `written()` returns, which may throw; with a restart also by beginning a
+// new run. Somebody else's change in the meantime is not undone: the master refuses this one then. Returns true if it was done.
+export function changeSettings({ spec: { name, id }, generation }, written, isRestart) {
+  const [method, path, what] = isRestart ? ["POST", ofResource(name, "restart"), `Change and restart ${name}`]
+    : ["PATCH", ofResource(name), `Change the settings of ${name}`];
+  return attempt(what, () => change(method, path, { ...written(), replace: true, if_id: id, if_generation: generation }));
+}
+
 // Deletes the resource that was seen, and not one that was added under its name meanwhile.
 export async function remove({ name, id }) {
   const question = {

@@ -1,5 +1,7 @@
 // Numbers, times and addresses as texts for readers.
 
+import { duration } from "./times.mjs";
+
 const COUNT = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -15,6 +17,14 @@ export const known = (n, as = count) => (n === undefined || n === null ? NONE : 
 export function rate(perSecond) {
   if (perSecond === null || perSecond === undefined) return NONE;
   return perSecond >= 100 ? count(Math.round(perSecond)) : perSecond.toFixed(1);
+}
+
+// A part of a whole in percent, or a dash if there is no whole. Only what is complete is 100 %, and only nothing is 0 %.
+export function share(n, whole) {
+  if (!whole) return NONE;
+  const percent = (n / whole) * 100;
+  if (n > 0 && percent < 0.1) return "< 0.1 %";
+  return `${percent >= 99.95 && n < whole ? "> 99.9" : percent.toFixed(percent < 10 && n > 0 ? 1 : 0)} %`;
 }
 
 export function bytes(n) {
@@ -43,6 +53,12 @@ export function span(ms) {
     if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
   }
   return `${seconds} s`;
+}
+
+// Returns the length of a run. Seconds are enough for what takes minutes or hours.
+export function took({ started_at, ended_at }) {
+  if (!Number(started_at) || !Number(ended_at)) return NONE;
+  return duration(Math.max(0, Math.round((ended_at - started_at) / 1_000)) * 1_000);
 }
 
 // Returns the address if a reader may be led there: scripts and data are no places.

@@ -80,5 +80,3 @@ export function Choice({ label, value, options, onChange }) {
     </select>
   </label>`;
 }
-
-export const json = value => JSON.stringify(value, null, 2);

@@ -1,4 +1,5 @@
-// What went wrong with a run: held items, the URLs that were given up by reason, links that were not followed, and the last errors.
+// What went wrong with a run: held items, the URLs that were given up by reason with their pages, links that were not followed, and the last
+// errors.
 
 import { html } from "../html.js";
 import { change, get, ofResource } from "../api.js";
@@ -6,6 +7,8 @@ import { attempt, confirm } from "../dialog.js";
 import { count, time } from "../format.js";
 import { Address, Fault, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
+import { to } from "../route.js";
+import { DeadPages } from "./dead.js";
 import { Held } from "./held.js";
 
 // Milliseconds between two looks at the statistics, which are read from the frontier.
@@ -13,7 +16,7 @@ const PERIOD = 10_000;
 
 const byCount = counts => Object.entries(counts ?? {}).sort(([, one], [, other]) => other - one);
 
-export function Errors({ resource: { spec, run, counts, shards } }) {
+export function Errors({ resource: { spec, run, counts, shards }, query: { reason = "" } }) {
   const { name } = spec;
   const load = usePoll(signal => get(ofResource(name, "statistics"), {}, signal), [name, run], PERIOD);
   const statistics = load.value;
@@ -24,12 +27,14 @@ export function Errors({ resource: { spec, run, counts, shards } }) {
   return html`<${Fault} fault=${load.fault} />
     ${counts?.held ? html`<${Held} name=${name} n=${counts.held} />` : null}
     <h2>URLs that were given up</h2>
-    ${dead.length ? html`<${Table} caption="Dead letters by reason" heads=${["Reason", "URLs", "For example", ["Try again", "acts"]]}>${dead.map(
-      ([reason, n]) => html`<tr key=${reason}><th scope="row">${reason}</th><td>${count(n)}</td>
-        <td><${Address} url=${statistics?.dead_examples?.[reason]} /></td>
-        <td class="acts"><button type="button" aria-label=${`Try again: ${reason}`}
-          onClick=${() => redrive(name, reason)}>Try again</button></td></tr>`,
+    ${dead.length ? html`<${Table} caption="Dead letters by reason" heads=${["Reason", "URLs", "For example", ["Pages and another try", "acts"]]}>${dead.map(
+      ([one, n]) => html`<tr key=${one}><th scope="row">${one}</th><td>${count(n)}</td>
+        <td><${Address} url=${statistics?.dead_examples?.[one]} /></td>
+        <td class="acts"><a href=${to(["resources", name, "errors"], { reason: one })} aria-label=${`Pages: ${one}`}
+          aria-current=${one === reason ? "true" : undefined}>Pages</a> <button type="button" aria-label=${`Try again: ${one}`}
+          onClick=${() => redrive(name, one)}>Try again</button></td></tr>`,
     )}<//>` : html`<p class="blank">None in this run.</p>`}
+    ${reason ? html`<${DeadPages} key=${reason} spec=${spec} run=${run} reason=${reason} />` : null}
     <h2>Last errors</h2>
     ${lines.length ? html`<${Table} caption="Last errors" heads=${["When", "Message", "URL", ["Rule", "wide"]]}>${lines.map(
       line => html`<tr><td>${time(line.at)}</td><td>${line.message}${line.more ? ` (and ${count(line.more)} more)` : ""}</td>

@@ -2,13 +2,13 @@
 
 import { html } from "../html.js";
 import { ofResource } from "../api.js";
-import { count, NONE, time } from "../format.js";
+import { count, known, NONE, time } from "../format.js";
 import { ResourceLink } from "../parts.js";
 import { go } from "../route.js";
 import { PagedList } from "./lists.js";
 
 const STATES = ["ready", "waiting", "backing-off", "given-up", "idle"];
-const HEADS = ["Host", "State", "Due", "Not before", ["Delay", "wide"], ["Delay by", "wide"], ["Failures", "wide"], ["Reason", "wide"]];
+const HEADS = ["Host", "State", "Due", ["In flight", "wide"], "Not before", ["Delay", "wide"], ["Delay by", "wide"], ["Failures", "wide"], ["Reason", "wide"]];
 
 // A master knows hosts by crawl only: the reader names one.
 export function Hosts({ query: { resource = "" } }) {
@@ -29,7 +29,7 @@ export function Hosts({ query: { resource = "" } }) {
 export function HostList({ name }) {
   return html`<${PagedList} path=${ofResource(name, "hosts")} field="hosts" caption="Hosts" states=${STATES} heads=${HEADS}
     row=${host => html`<tr key=${host.name}><th scope="row">${host.name}</th><td>${host.state}</td>
-      <td>${count(host.due)}</td><td>${time(host.not_before)}</td>
+      <td>${count(host.due)}</td><td class="wide">${known(host.in_flight)}</td><td>${time(host.not_before)}</td>
       <td class="wide">${host.delay_ms ? `${count(host.delay_ms)} ms` : NONE}</td><td class="wide">${host.delay_by}</td>
       <td class="wide">${count(host.failures)}</td><td class="wide">${host.reason}</td></tr>`} />`;
 }

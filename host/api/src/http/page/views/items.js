@@ -1,4 +1,5 @@
-// Items of a resource, a page of them at a time, in the order in which they were stored, and the way to their changes.
+// Items of a resource, a page of them at a time, in the order in which they were stored; how their fields are filled, and the way to their
+// changes.
 
 import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
@@ -9,18 +10,24 @@ import { usePoll } from "../poll.js";
 import { member, readable } from "../raw.mjs";
 import { to } from "../route.js";
 import { Changes } from "./changes.js";
+import { Fields } from "./fields.js";
 
 const PAGE_SIZE = 50;
 
-// Items of a resource, or their changes from run to run. The address says which, and of which run changes are shown.
-export function Results({ name, run, query }) {
-  const isOfChanges = query.show === "changes";
-  const side = (text, show) => html`<a href=${to(["resources", name, "items"], { show })}
-    aria-current=${(show === "changes") === isOfChanges ? "true" : undefined}>${text}</a>`;
-  return html`<nav class="sides" aria-label="Items or changes">${side("Items", "")}${side("Changes", "changes")}</nav>
-    ${isOfChanges
-      ? html`<${Changes} key=${query.run} name=${name} newest=${run} run=${numberOf(query.run) ?? run} />`
-      : html`<${Items} name=${name} newest=${run} />`}`;
+// Items of a resource, their fields, or their changes from run to run. The address says which, and of which run changes are shown.
+export function Results({ name, run, plugin, query: { show = "", run: chosen } }) {
+  const side = (text, one) => html`<a href=${to(["resources", name, "items"], { show: one })}
+    aria-current=${one === show ? "true" : undefined}>${text}</a>`;
+  return html`<nav class="sides" aria-label="Items, fields or changes">${side("Items", "")}${side("Fields", "fields")}${side("Changes", "changes")}</nav>
+    <${Side} key=${show} show=${show} name=${name} run=${run} plugin=${plugin} chosen=${chosen} />`;
+}
+
+function Side({ show, name, run, plugin, chosen }) {
+  switch (show) {
+    case "fields": return html`<${Fields} name=${name} run=${run} plugin=${plugin} />`;
+    case "changes": return html`<${Changes} key=${chosen} name=${name} newest=${run} run=${numberOf(chosen) ?? run} />`;
+    default: return html`<${Items} name=${name} newest=${run} />`;
+  }
 }
 
 // Number of a run in an address, or `null` for what is none.

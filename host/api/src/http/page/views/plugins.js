@@ -1,4 +1,4 @@
-// Plugins and their versions: rules, kinds of items, and params.
+// Plugins and their versions: rules, kinds of items, params, who runs them, and pushes that were refused.
 
 import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
@@ -8,8 +8,12 @@ import { Figures, Pager, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { readable } from "../raw.mjs";
 import { to } from "../route.js";
+import { Runners } from "./limits.js";
 
 const PAGE_SIZE = 100;
+// Entries of the audit log that are looked at, and refused pushes that are shown.
+const AUDIT_MAX = 1_000;
+const REFUSED_MAX = 20;
 
 const HEADS = ["Plugin", "Version", ["Kinds of items", "wide"], ["Size", "wide"], "Pushed", ["Crawl", "acts"]];
 
@@ -42,7 +46,21 @@ function List() {
         <td class="acts"><a class="button" aria-label=${`Crawl with it: ${full}`}
           href=${to(["add"], { plugin: full })}>Crawl with it</a></td></tr>`;
     })}<//>` : null}
-    <${Pager} tokens=${tokens} next=${load.value?.next_page_token} onTurn=${turned => setPlace({ prefix, tokens: turned })} />`;
+    <${Pager} tokens=${tokens} next=${load.value?.next_page_token} onTurn=${turned => setPlace({ prefix, tokens: turned })} />
+    <${RefusedPushes} />`;
+}
+
+// The audit log has them, for readers with the role of an administrator. Others are shown none.
+function RefusedPushes() {
+  const load = usePoll(signal => get("crawler/access/audit", { limit: AUDIT_MAX }, signal), []);
+  const pushes = (load.value?.entries ?? []).filter(({ method }) => method === "PushPlugin");
+  const refused = pushes.filter(({ result }) => result !== "OK").slice(-REFUSED_MAX).reverse();
+  if (!refused.length) return null;
+  return html`<h2>Pushes that were refused</h2>
+    <${Table} caption="Refused pushes" heads=${["When", "Who", ["From", "wide"], "Why"]}>${refused.map(
+      entry => html`<tr><td>${time(entry.at)}</td><td>${entry.subject}</td><td class="wide">${entry.address}</td>
+        <td>${entry.detail || entry.result}${Number(entry.times) > 1 ? ` (${entry.times} times)` : ""}</td></tr>`,
+    )}<//>`;
 }
 
 function Plugin({ name }) {
@@ -55,6 +73,7 @@ function Plugin({ name }) {
       <a class="button" href=${to(["resources"], { plugin: full })}>Resources that run it</a></p>
     <${Figures} figures=${[["Rules", plugin.rules.join(", ") || NONE], ["Interface", plugin.interface], ["Size", bytes(Number(plugin.size))],
       ["Pushed", time(plugin.pushed_at)], ["Digest", html`<code>${plugin.digest}</code>`]]} />
+    <${Runners} plugin=${full} />
     <h2>Params</h2><${Schema} text=${plugin.params_schema} empty="It declares none, and takes all." />
     ${plugin.schemas.map(schema => html`<h2>Items of kind ${schema.name}</h2><${Schema} text=${schema.json_schema} />`)}`;
 }

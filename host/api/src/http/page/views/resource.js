@@ -6,7 +6,7 @@ import { remove, restart } from "../actions.js";
 import { itemYield, lookAt, pagesDone, rateKey, runKey, useRates } from "../counts.js";
 import { useChanges } from "../events.js";
 import { bytes, count, NONE, rate, time } from "../format.js";
-import { Fault, Figures, json, Phase, Status, Table } from "../parts.js";
+import { Fault, Figures, Phase, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { go, to } from "../route.js";
 import { RateChart, usePoints } from "./chart.js";
@@ -14,9 +14,11 @@ import { Errors } from "./errors.js";
 import { Frontier } from "./frontier.js";
 import { History } from "./history.js";
 import { Results } from "./items.js";
+import { LimitsUsed } from "./limits.js";
 import { Logs } from "./logs.js";
 import { PauseButton, Progress } from "./resources.js";
 import { Schedule } from "./schedule.js";
+import { Settings } from "./settings.js";
 
 // Milliseconds between two looks. Events tell of changes, and not of counts.
 const PERIOD = 2_000;
@@ -41,23 +43,26 @@ export function Resource({ name, tab = "", query }) {
     <${Acts} resource=${resource} again=${load.again} />
     <nav class="tabs" aria-label="Sides of the resource">${TABS.map(([part, text]) => html`<a
       href=${to(["resources", name, ...(part ? [part] : [])])} aria-current=${part === tab ? "page" : undefined}>${text}</a>`)}</nav>
-    <${Tab} tab=${tab} resource=${resource} rates=${rates} points=${points} at=${load.value.at} query=${query} />`;
+    <${Tab} tab=${tab} resource=${resource} rates=${rates} points=${points} at=${load.value.at} query=${query} again=${load.again} />`;
 }
 
-function Tab({ tab, resource, rates, points, at, query }) {
+function Tab({ tab, resource, rates, points, at, query, again }) {
   const { name } = resource.spec;
   switch (tab) {
     case "": return html`<${Now} resource=${resource} rates=${rates} points=${points} at=${at} />`;
     case "frontier": return html`<${Frontier} name=${name} query=${query} />`;
-    case "errors": return html`<${Errors} resource=${resource} />`;
-    case "items": return html`<${Results} name=${name} run=${resource.run} query=${query} />`;
-    case "schedule": return html`<${Schedule} key=${resource.spec.id} resource=${resource} />`;
+    case "errors": return html`<${Errors} resource=${resource} query=${query} />`;
+    case "items": return html`<${Results} name=${name} run=${resource.run} plugin=${fullName(resource)} query=${query} />`;
+    case "schedule": return html`<${Schedule} key=${resource.spec.id} resource=${resource} query=${query} />`;
     case "logs": return html`<${Logs} key=${resource.spec.id} resource=${resource} />`;
     case "events": return html`<${History} path=${ofResource(name, "events")} caption="Events" />`;
-    case "settings": return html`<${Settings} resource=${resource} />`;
+    case "settings": return html`<${Settings} key=${resource.spec.id} resource=${resource} again=${again} />`;
     default: return html`<p class="blank">There is no such side of a resource.</p>`;
   }
 }
+
+// Plugin that runs, with its version; empty while the resource waits for one.
+const fullName = ({ spec, plugin_version }) => (plugin_version ? `${spec.plugin.split("@")[0]}@${plugin_version}` : "");
 
 function Acts({ resource: { spec, paused }, again }) {
   const renew = async () => {
@@ -75,7 +80,7 @@ function Acts({ resource: { spec, paused }, again }) {
 }
 
 function Now({ resource, rates, points, at }) {
-  const { counts, shards, run, plugin_version } = resource;
+  const { counts, shards, run } = resource;
   const found = itemYield(counts);
   return html`<${Figures} figures=${[
       ["Run", count(run)],
@@ -91,7 +96,7 @@ function Now({ resource, rates, points, at }) {
       ["In flight", count(counts?.in_flight)],
       ["Hosts", count(counts?.hosts)],
       ["Bodies", bytes(Number(counts?.bytes ?? 0))],
-      ["Plugin", plugin_version ? `${resource.spec.plugin.split("@")[0]}@${plugin_version}` : "waits for its plugin"],
+      ["Plugin", fullName(resource) || "waits for its plugin"],
       ["First page", time(counts?.began_at)],
       ["Latest answer", time(counts?.ended_at)],
       ["Progress", html`<${Progress} counts=${counts} />`],
@@ -103,14 +108,6 @@ function Now({ resource, rates, points, at }) {
         <td>${count(pagesDone(shard.counts))}</td><td>${count(shard.counts?.items)}</td>
         <td class="wide">${count(shard.counts?.dead)}</td><td class="wide">${count(shard.counts?.due)}</td>
         <td>${shard.reason}</td></tr>`,
-    )}<//>`;
-}
-
-function Settings({ resource: { spec, generation, added_at, plugin_digest } }) {
-  const parts = [["Params", spec.params], ["Settings of the crawl", spec.crawl], ["Limits of a call", spec.limits],
-    ["Placement", spec.placement], ["Labels", spec.labels ?? {}]];
-  return html`<${Figures} figures=${[["Plugin", spec.plugin], ["Digest", html`<code>${plugin_digest || NONE}</code>`],
-      ["Added", time(added_at)], ["Changes", count(generation)], ["Id", spec.id]]} />
-    <p class="dim">What is not named here has its default. <code>crawler resource update ${spec.name}</code> changes it.</p>
-    ${parts.map(([title, value]) => html`<h2>${title}</h2><pre tabindex="0">${json(value)}</pre>`)}`;
+    )}<//>
+    <${LimitsUsed} shards=${shards} />`;
 }

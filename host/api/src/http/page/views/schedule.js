@@ -47,7 +47,7 @@ export function lastDue({ last }) {
   }
 }
 
-export function Schedule({ resource: { spec: { name, crawl }, paused } }) {
+export function Schedule({ resource: { spec: { name, crawl }, paused }, query }) {
   const load = usePoll(signal => scheduleOf(name, signal), [name], PERIOD);
   const { schedule, fault } = load.value ?? {};
   return html`<h2>Schedule</h2>
@@ -57,7 +57,7 @@ export function Schedule({ resource: { spec: { name, crawl }, paused } }) {
     ${paused && (schedule || fault) ? html`<p>While the resource is paused, its due times start nothing.
       <${PauseOrResume} name=${name} paused=${true} again=${load.again} /></p>` : null}
     ${load.value ? html`<${Setting} name=${name} schedule=${schedule} again=${load.again} />` : null}
-    <h2>Runs</h2><${Runs} name=${name} hasChanges=${Number(crawl?.changes ?? 0) > 0} />`;
+    <h2>Runs</h2><${Runs} name=${name} hasChanges=${Number(crawl?.changes ?? 0) > 0} query=${query} />`;
 }
 
 // Returns the schedule, `null` if there is none; or the fault of one that this master cannot read, which can be replaced and removed.
