@@ -1,5 +1,5 @@
 //! An hour of a cluster, in about three minutes: a schedule fires, a worker and the leader are killed, a crawl is paused
-//! and goes on. After each step, the page shows the numbers that a master tells over gRPC, and at the end those of the
+//! and goes on, and the items of a site that has changed are held and released. After each step, the page shows the numbers that a master tells over gRPC, and at the end those of the
 //! items in each sink.
 //!
 //! The page belongs to a master that lives through all of it, and its numbers are compared with those of another one. Where
@@ -15,6 +15,7 @@ use self::site::HeldSite;
 use crate::{one_at_a_time, take_leader, three_masters, two_workers};
 
 mod api;
+mod drift;
 mod page;
 mod sinks;
 mod site;
@@ -106,6 +107,9 @@ fn the_page_tells_what_api_and_sinks_tell_after_an_hour() {
     for name in all {
         check_at_rest(&mut page, name);
     }
+
+    // The site of another crawl changes.
+    drift::check_held(&cluster, &tells, &mut page);
     if let Some(page) = page {
         page.close();
     }

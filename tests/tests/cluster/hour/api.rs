@@ -2,8 +2,8 @@
 
 use crawler_proto::crawler_master_client::CrawlerMasterClient;
 use crawler_proto::{
-    FrontierStats, ListNodesRequest, ListResourcesRequest, Node, PastEvent, ReadNodeEventsRequest,
-    Resource, ResourceRequest, RunStatistics, RunSummary,
+    FrontierStats, Hold, ListNodesRequest, ListResourcesRequest, Node, PastEvent,
+    ReadNodeEventsRequest, Resource, ResourceRequest, RunStatistics, RunSummary,
 };
 use crawler_tests::PATIENCE;
 use crawler_tests::http::block_on;
@@ -105,5 +105,16 @@ pub(super) fn runs(master: &str, name: &str) -> Result<Vec<RunSummary>, Status> 
     block_on(async {
         let told = client(master).await?.list_runs(of_resource(name)).await?;
         Ok(told.into_inner().runs)
+    })
+}
+
+/// Returns the held items of a resource, by kind and host.
+pub(super) fn holds(master: &str, name: &str) -> Result<Vec<Hold>, Status> {
+    block_on(async {
+        let told = client(master)
+            .await?
+            .list_quarantine(of_resource(name))
+            .await?;
+        Ok(told.into_inner().holds)
     })
 }

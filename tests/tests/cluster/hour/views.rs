@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crawler_proto::{Counts, LogLine, Node, Resource, RunSummary, ShardStatus};
+use crawler_proto::{Counts, Hold, LogLine, Node, Resource, RunSummary, ShardStatus};
 use serde_json::{Map, Value, json};
 use tonic::Status;
 
@@ -118,10 +118,15 @@ pub(super) fn list(master: &str) -> Result<Value, Status> {
 pub(super) fn resource(master: &str, name: &str) -> Result<Value, Status> {
     let resource = api::resource(master, name)?;
     let counts = resource.counts();
+    let held = match counts.held {
+        0 => Value::Null,
+        n => count(n).into(),
+    };
     Ok(json!({
         "head": format!("{name} {}", resource.phase),
         "faults": [],
         "figures": {
+            "Items held": held,
             "Run": count(resource.run),
             "Pages": count(pages(&counts)),
             "Items": count(counts.items),
@@ -178,6 +183,8 @@ pub(super) fn errors(master: &str, name: &str) -> Result<Value, Status> {
     let counts = api::resource(master, name)?.counts();
     let statuses = api::statistics(master, name)?.statuses;
     let reason = |(reason, n): (String, String)| json!({"Reason": reason, "URLs": n});
+    let hold = |hold: Hold| json!({"Hold": hold.id, "Kind": hold.kind, "Host": hold.host, "Items": count(hold.items)});
+    let holds = api::holds(master, name)?;
     let status = |(status, n): (u32, String)| {
         let status = match status {
             0 => "others".to_owned(),
@@ -188,6 +195,7 @@ pub(super) fn errors(master: &str, name: &str) -> Result<Value, Status> {
     Ok(json!({
         "faults": [],
         "tables": {
+            "Held items by kind and host": table(holds.into_iter().map(hold)),
             "Dead letters by reason": table(by_count(counts.dead_by_reason).map(reason)),
             "Answers by status": table(by_count(statuses).map(status)),
         },
@@ -221,7 +229,10 @@ pub(super) fn shown_runs(shown: &Value, _told: &Value) -> Value {
         let numbers = details.split(';').next().unwrap_or_default();
         json!([row["Run"], numbers])
     };
-    finished.map(run).collect()
+    let mut runs: Vec<Value> = finished.map(run).collect();
+    // A crawl that goes on in the same run, because items were released, ends once more.
+    runs.dedup();
+    runs.into()
 }
 
 fn numbers(run: &RunSummary) -> String {
