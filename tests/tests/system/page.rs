@@ -146,18 +146,21 @@ fn markup_of_sites_and_rules_stays_text() {
     let elsewhere = Site::new().page("/stolen", "").open();
     let stolen = elsewhere.url("/stolen");
     let markup = markup(&stolen);
+    // A word that no line ends in, which must not make a view wider than the window. A link carries a part of it.
+    const STATE: usize = 4_000;
+    let long = format!("{markup}{}", "x".repeat(10_000));
     let links = json!([
-        {"url": "/leaf?<script>window.ran=1</script>", "rule": "leaf", "state": &markup},
+        {"url": "/leaf?<script>window.ran=1</script>", "rule": "leaf", "state": &long[..STATE]},
         {"url": "/bad"},
     ]);
     let web = Site::new()
         .page("/0", links.to_string())
         .page("/leaf", "[]")
         // The rule tells what it does not know, in its log and as the reason of a dead letter.
-        .page("/bad", json!([{"url": "/x", "rule": &markup}]).to_string())
+        .page("/bad", json!([{"url": "/x", "rule": &long}]).to_string())
         .open();
     let server = Server::with_puppet();
-    let param = format!("--param=note={markup}");
+    let param = format!("--param=note={long}");
     server.add(
         "evil",
         &web.url("/0"),

@@ -1,19 +1,23 @@
-// Everything that sites and rules write is shown as text: nothing of it runs, and nothing of it is asked for.
+// Everything that sites and rules write is shown as text: nothing of it runs, nothing of it is asked for, and a word of 10 000 characters
+// makes no view wider than the window.
 
 import assert from "node:assert/strict";
-import { walk } from "./browser.mjs";
+import { PHONE, walk, WIDE } from "./browser.mjs";
 
 await walk(async (browser, master, bad, markup) => {
-  await browser.size(1280, 900, false);
+  await browser.size(...WIDE);
   const views = [
     ["", "Now", "Shards"],
     ["/items", "Items", "<img src=x"],
+    ["/items", "Items", "x".repeat(3_000)],
+    ["/items?show=fields", "Items", "Items of kind"],
     ["/items?show=changes", "Items", "<img src=x", "find('.mark.added')"],
     ["/schedule", "Schedule", "The resource has no schedule"],
     ["/logs", "Log", "<script>"],
     ["/errors", "Errors", "URLs that were given up"],
+    ["/errors?reason=rule-error", "Errors", "Save as a test", "find('[aria-label=\"Pages given up\"] summary')"],
     [`/frontier?url=${encodeURIComponent(bad)}`, "Frontier", "<script>"],
-    ["/settings", "Settings", "<svg onload"],
+    ["/settings", "Settings", "x".repeat(10_000)],
   ];
   const check = async view => {
     assert.equal(await browser.look("window.ran"), undefined, view);
@@ -21,6 +25,10 @@ await walk(async (browser, master, bad, markup) => {
     assert.equal(await browser.look(made), 0, view);
     const led = "[...document.querySelectorAll('main a')].map(one => one.protocol)";
     for (const protocol of await browser.look(led)) assert.match(protocol, /^https?:$/, view);
+    for (const form of [PHONE, WIDE]) {
+      await browser.size(...form);
+      assert.ok(await browser.look("document.documentElement.scrollWidth <= innerWidth"), `${view} at ${form}`);
+    }
   };
   // `isThere` is true only of the view itself where its text is that of the view before, too.
   for (const [view, tab, text, isThere = "true"] of views) {

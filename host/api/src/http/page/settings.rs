@@ -75,7 +75,7 @@ fn of_limit(limit: LimitName) -> Row {
         name: limit.as_str(),
         form,
         default,
-        about: format!("limit of one call: {}", limit.book().replace('`', "")),
+        about: format!("Limit of one call: {}", limit.book().replace('`', "")),
         applies: Applies::Pages.when(),
         restarts: false,
     }
@@ -101,7 +101,7 @@ fn params() -> Row {
         name: "params",
         form: "pairs",
         default: "none".to_owned(),
-        about: "handed to the rules as their config".to_owned(),
+        about: "Handed to the rules as their config".to_owned(),
         applies: WITH_NEW_RUN.to_owned(),
         restarts: true,
     }
@@ -119,9 +119,9 @@ fn placement() -> [Row; 5] {
         restarts: false,
     };
     let weight = DEFAULT_WEIGHT.to_string();
-    let about_weight = format!("what each shard adds to the load of its worker, 1 to {MAX_WEIGHT}");
+    let about_weight = format!("Load that each shard adds to its worker, 1 to {MAX_WEIGHT}");
     let about_shards =
-        format!("parts of the crawl, by host, that workers crawl side by side, 1 to {MAX_SHARDS}");
+        format!("Parts of the crawl, by host, that workers crawl side by side, 1 to {MAX_SHARDS}");
     [
         Row {
             applies: WITH_NEW_RUN.to_owned(),
@@ -133,19 +133,19 @@ fn placement() -> [Row; 5] {
             "selector",
             "pairs",
             "none",
-            "labels that the worker must have",
+            "Labels that the worker must have",
         ),
         row(
             "near",
             "text",
             "none",
-            "the resource on whose worker it should be",
+            "Resource on whose worker it should be",
         ),
         row(
             "apart",
             "text",
             "none",
-            "the resource on whose worker it must not be",
+            "Resource on whose worker it must not be",
         ),
     ]
 }
@@ -157,7 +157,7 @@ fn labels() -> Row {
         name: "labels",
         form: "pairs",
         default: "none".to_owned(),
-        about: "by which lists and files select resources".to_owned(),
+        about: "Labels by which lists and files select resources".to_owned(),
         applies: Applies::AtOnce.when(),
         restarts: false,
     }
