@@ -227,6 +227,13 @@ fn the_hosts_of_a_crawl_are_told_as_they_are_now() {
     assert!(shown.contains("\nlimits used "), "{shown}");
     let share = format!("memory {} % of 64MiB", used * 100 / limit);
     assert!(shown.contains(&share), "{shown}");
+    let listed = server.get("/crawler/resource").json();
+    let shard = &listed["resources"][0]["shards"][0];
+    assert_eq!(
+        [&shard["limits_used"], &shard["hosts_by_state"]],
+        [&json!({}); 2],
+        "not in lists"
+    );
     server.ok(&["resource", "pause", "walk"]);
     gate.open();
     until("the end of the crawl", PATIENCE, || {

@@ -248,6 +248,13 @@ mod tests {
     }
 
     #[test]
+    fn the_way_out_is_that_of_what_was_named() {
+        let way_out = |process: &str| hint(&process.parse().unwrap());
+        assert!(way_out("127.0.0.1:9981").contains("start the process with --pprof"));
+        assert!(way_out("worker-1").ends_with("on the machine of worker-1"));
+    }
+
+    #[test]
     fn the_ending_of_the_file_tells_the_form() {
         let form = |text| ProfileFile::parse(text).map(|file| file.form);
         assert_eq!(form("a/cpu.svg"), Ok(Form::FlameGraph));
