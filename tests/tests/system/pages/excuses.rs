@@ -107,12 +107,12 @@ const EXCUSES: [(&str, &str, &str); 51] = [
     ),
     (
         MANY_MACHINES,
-        "$ crawler profile 127.0.0.1:9981 --seconds 10 -o cpu.svg",
+        "$ crawler profile worker-1 --seconds 10 -o cpu.svg",
         "it needs a process with --pprof; tests/system/profile.rs takes such profiles",
     ),
     (
         MANY_MACHINES,
-        "$ crawler profile 127.0.0.1:9981 --heap --seconds 300 -o heap.svg",
+        "$ crawler profile worker-1 --heap --seconds 300 -o heap.svg",
         "as the one above; tests/system/profile.rs takes such profiles",
     ),
     (
