@@ -219,12 +219,12 @@ fn the_hosts_of_a_crawl_are_told_as_they_are_now() {
     let hosts = || server.resource("walk")["shards"][0]["hosts_by_state"].clone();
     assert_eq!(hosts(), json!({"ready": 1}));
     let shown = server.ok(&["resource", "get", "walk"]);
-    assert!(shown.contains("\nhosts       1: ready 1\n"), "{shown}");
+    assert!(shown.contains("\nhosts      1: ready 1\n"), "{shown}");
     // Calls of the rule have used something of each limit that is measured.
     let memory = server.resource("walk")["shards"][0]["limits_used"]["memory"].clone();
     let [used, limit] = [&memory["used"], &memory["limit"]].map(|n| n.as_u64().unwrap_or(0));
     assert!(0 < used && used < limit, "{memory}");
-    assert!(shown.contains("\nlimits used "), "{shown}");
+    assert!(shown.contains("\nlimit use  "), "{shown}");
     let share = format!("memory {} % of 64MiB", used * 100 / limit);
     assert!(shown.contains(&share), "{shown}");
     let listed = server.get("/crawler/resource").json();

@@ -112,21 +112,21 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         ("pages", pages),
         ("rate", list::pace(resource, None).to_string()),
         ("hosts", hosts(counts.hosts, &resource.shards)),
-        ("limits used", limits_used(&resource.shards)),
+        ("limit use", limits_used(&resource.shards)),
         ("items", counts.items.to_string()),
         ("bytes", table::size(counts.bytes)),
     ];
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        table::print_line(&format!("{name:<11} {value}"))?;
+        table::print_line(&format!("{name:<10} {value}"))?;
     }
     for shard in &resource.shards {
-        table::print_line(&format!("shard {:<5} {}", shard.shard, shard_line(shard)))?;
+        table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
         for line in &shard.last_errors {
             let line = log_line(proto::LogLine {
                 rule: String::new(),
                 ..line.clone()
             });
-            table::print_line(&format!("{:<11} {line}", "log"))?;
+            table::print_line(&format!("{:<10} {line}", "log"))?;
         }
     }
     Ok(())
