@@ -1,6 +1,6 @@
 //! An hour of a cluster, in about three minutes: a schedule fires, a worker and the leader are killed, a crawl is paused
-//! and goes on, and the items of a site that has changed are held and released. After each step, the page shows the numbers that a master tells over gRPC, and at the end those of the
-//! items in each sink.
+//! and goes on, and the items of a site that has changed are held and released. After each step, the page shows the numbers
+//! that a master tells over gRPC, and at the end those of the items in each sink.
 //!
 //! The page belongs to a master that lives through all of it, and its numbers are compared with those of another one. Where
 //! there is no browser, the page is left out, and the rest is done all the same.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawler_tests::cluster::{Cluster, Node};
-use crawler_tests::web::{Site, Web};
+use crawler_tests::http::text;
+use crawler_tests::web::{Method, Site, Web};
 use crawler_tests::{PATIENCE, until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::page::Page;
 use super::sinks::{self, Items, SINKS};
@@ -66,6 +67,7 @@ pub(super) fn check_held(cluster: &Cluster, master: &Node, page: &mut Option<Pag
     check_at_rest(page, SHOP);
     let passed = [(1, N_ITEMS), (2, N_ITEMS - held)].into();
     check_in_sinks(cluster, master, &passed);
+    check_states(master);
 
     master.ok(cluster, &["quarantine", "release", SHOP]);
     until("no item is held", PATIENCE, || {
@@ -96,7 +98,22 @@ fn n_held(master: &Node) -> u64 {
     shown.counts().held
 }
 
-/// Waits until each sink has these items, each once.
+/// Checks that no item of a leaf that lacks its state has come out of the second run.
+#[track_caller]
+fn check_states(master: &Node) {
+    let path = format!("/crawler/resource/{SHOP}/items?run=2");
+    let answer = master.http(Method::GET, &path, None);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    for line in answer.text.lines() {
+        let item: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert!(
+            item["state"] != "" || text(&item["url"]).ends_with("/start"),
+            "{line}"
+        );
+    }
+}
+
+/// Checks that each sink has these items, each once.
 #[track_caller]
 fn check_in_sinks(cluster: &Cluster, master: &Node, items: &Items) {
     let id = api::resource(&master.grpc, SHOP)
