@@ -1,6 +1,7 @@
 //! Built guests: the example plugins, and those that misbehave on purpose.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -32,9 +33,29 @@ pub fn frozen(file: &str) -> PathBuf {
     repository().join("tests/golden/0.1.0").join(file)
 }
 
+/// Returns the hostile plugin with another text of the same length at one place in it.
+#[track_caller]
+pub fn hostile_with(text: &str, instead: &str) -> Vec<u8> {
+    assert_eq!(text.len(), instead.len());
+    let mut bytes = fs::read(guest("hostile")).expect("the guest is built");
+    let at = bytes
+        .windows(text.len())
+        .position(|window| window == text.as_bytes());
+    let at = at.expect("the text is in the component");
+    bytes[at..at + text.len()].copy_from_slice(instead.as_bytes());
+    bytes
+}
+
+/// Returns the hostile plugin with another `describe`.
+#[track_caller]
+pub fn describing(behaviour: &str) -> Vec<u8> {
+    let text = format!("{:.<24}", format!("describe={behaviour}"));
+    hostile_with("describe=honest.........", &text)
+}
+
 fn build() -> BTreeMap<String, PathBuf> {
     let guests = repository().join("tests/guests");
-    let entries = std::fs::read_dir(&guests)
+    let entries = fs::read_dir(&guests)
         .unwrap_or_else(|e| panic!("{} cannot be read: {e}", guests.display()));
     let folders = entries.map(|entry| entry.expect("a folder can be listed").path());
     let workspaces = folders

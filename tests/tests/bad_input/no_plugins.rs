@@ -2,32 +2,13 @@
 
 use std::fs;
 
-use crawler_tests::guests;
+use crawler_tests::guests::{self, describing};
 
 /// Bytes with the error of `crawler plugin push` and all other interfaces, without their prefixes.
 pub(super) struct Bad {
     pub(super) file: &'static str,
     pub(super) bytes: Vec<u8>,
     pub(super) why: String,
-}
-
-/// Returns the hostile plugin with another text of the same length at one place in it.
-pub(crate) fn hostile_with(text: &str, instead: &str) -> Vec<u8> {
-    assert_eq!(text.len(), instead.len());
-    let mut bytes = fs::read(guests::guest("hostile")).expect("the guest is built");
-    let at = bytes
-        .windows(text.len())
-        .position(|window| window == text.as_bytes());
-    let at = at.expect("the text is in the component");
-    bytes[at..at + text.len()].copy_from_slice(instead.as_bytes());
-    bytes
-}
-
-fn describing(behaviour: &str) -> Vec<u8> {
-    hostile_with(
-        "describe=honest.........",
-        &format!("{:.<24}", format!("describe={behaviour}")),
-    )
 }
 
 pub(super) fn bad(file: &'static str, bytes: impl Into<Vec<u8>>, why: impl Into<String>) -> Bad {

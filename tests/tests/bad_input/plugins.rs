@@ -8,11 +8,11 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use crawler_proto as proto;
+use crawler_tests::guests::{self, hostile_with};
 use crawler_tests::process::Home;
-use crawler_tests::{PATIENCE, guests, until};
+use crawler_tests::{PATIENCE, until};
 use futures::stream;
 
-pub(crate) use no_plugins::hostile_with;
 use no_plugins::{bad, bad_plugins};
 
 use crate::Differences;

@@ -3,6 +3,8 @@
 mod pictures;
 
 use std::fmt::Display;
+use std::fs;
+use std::future::pending;
 use std::path::PathBuf;
 
 use crawler_tests::edited_site;
@@ -25,6 +27,9 @@ fn markup(stolen: impl Display) -> String {
          <svg onload=\"window.ran=1\"></svg><iframe src=\"{stolen}\"></iframe>"
     )
 }
+
+/// Name of a field of the hostile plugin, which would run as a script.
+const FIELD: &str = "<img src=x onerror=window.ran=1>";
 
 fn script(name: &str) -> PathBuf {
     repository().join("tests/tests/system/page").join(name)
@@ -158,6 +163,11 @@ fn markup_of_sites_and_rules_stays_text() {
         .page("/leaf", "[]")
         // The rule tells what it does not know, in its log and as the reason of a dead letter.
         .page("/bad", json!([{"url": "/x", "rule": &long}]).to_string())
+        .page(
+            "/endless",
+            json!([{"url": "/bad"}, {"url": "/hangs"}]).to_string(),
+        )
+        .handle("/hangs", |_| pending::<String>())
         .open();
     let server = Server::with_puppet();
     let param = format!("--param=note={long}");
@@ -166,8 +176,41 @@ fn markup_of_sites_and_rules_stays_text() {
         &web.url("/0"),
         &[&param, "--max-attempts=1", "--changes=1"],
     );
+    server.add("endless", &web.url("/endless"), &[]);
     server.finished("evil");
-    walk("hostile.mjs", &server, &[web.url("/bad").as_str(), &markup]);
+    walk("hostile.mjs", &server, &[web.url("/bad").as_str()]);
+    assert_eq!(elsewhere.count("/stolen"), 0);
+}
+
+#[test]
+fn markup_in_items_and_descriptions_stays_text() {
+    const N_PAGES: usize = 150;
+    let elsewhere = Site::new().page("/stolen", "").open();
+    let long = format!("{}{}", markup(elsewhere.url("/stolen")), "x".repeat(10_000));
+    // From the second run on, the later pages lack the field whose name is a script: it is held for them.
+    let web = Site::new()
+        .handle("/*", move |asked| {
+            let is_changed = asked.nth > 1;
+            let item = match asked.path[1..].split('-').next().map(str::parse) {
+                Some(Ok(60..)) if is_changed => json!({"title": &long}),
+                _ => json!({"title": &long, FIELD: format!("{long}{}", asked.nth)}),
+            };
+            async move { item.to_string() }
+        })
+        .open();
+    let server = Server::start();
+    let plugin = server.home.path().join("hostile.wasm");
+    fs::write(&plugin, guests::describing("markup")).expect("a file can be written");
+    server.ok(&["plugin", "push", &plugin.display().to_string()]);
+    let root = format!("--param=root={}", web.url("/"));
+    let rules = format!("--param=rules={}", vec!["emit-page"; N_PAGES].join(","));
+    let settings = ["--drift=normal", "--changes=2", "--concurrency=1"];
+    let wild = ["resource", "add", "wild", "--plugin=hostile", &root, &rules];
+    server.ok(&[&wild[..], &settings].concat());
+    server.finished("wild");
+    server.ok(&["resource", "restart", "wild"]);
+    server.finished("wild");
+    walk("wild.mjs", &server, &[FIELD]);
     assert_eq!(elsewhere.count("/stolen"), 0);
 }
 

@@ -76,7 +76,7 @@ async fn what_is_read_is_followed_without_its_coming_to_the_rule() {
     assert_eq!(
         refused["refused"],
         json!([
-            "refused: rule 9999 does not exist; the plugin describes 45",
+            "refused: rule 9999 does not exist; the plugin describes 46",
             "refused: field 7 does not exist; the plan has 3",
             "refused: capture 9 does not exist; the field has 3",
             "refused: plan 5 does not exist; the plugin describes 2",

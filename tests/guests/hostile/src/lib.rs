@@ -8,18 +8,17 @@
     reason = "sleeping, ending the process and asking for the time are what it is here for"
 )]
 
-use std::collections::hash_map::{HashMap, RandomState};
-use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crawler::rules::types::{ItemSchema, OutputError, Request, Retry, RuleInfo};
 use crawler::rules::{config, log, output, page};
 use exports::crawler::rules::rules::{Description, Guest, RuleError};
 
+mod markup;
 mod memory;
 mod plans;
 mod poll;
+mod probe;
 mod shapes;
 
 use memory::{SECRET, recurse, scan_memory};
@@ -167,30 +166,7 @@ const RULES: &[(&str, Behaviour)] = &[
         emit(&format!("{{\"found\":{n_found}}}")).ok();
         Ok(())
     }),
-    ("probe", || {
-        let map: HashMap<u32, u32, RandomState> = (0..10).map(|n| (n, n)).collect();
-        let order: Vec<u32> = map.keys().copied().collect();
-        let random = RandomState::new().build_hasher().finish();
-        let mut secure = [0_u8; 8];
-        // The C library gives access to `wasi:random/random`, which std does not use.
-        let failed = unsafe { getentropy(secure.as_mut_ptr(), secure.len()) };
-        assert_eq!(failed, 0);
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_millis();
-        let start = Instant::now();
-        let passed = start.elapsed().as_nanos();
-        let env = std::env::vars().count() + std::env::args().count();
-        let nan = f64::NAN.to_bits() ^ (black_box(0.0_f64) / black_box(0.0)).to_bits();
-        let files = std::fs::read_dir("/").is_ok() || std::fs::write("x", "x").is_ok();
-        let mut line = String::new();
-        let stdin = std::io::stdin().read_line(&mut line).unwrap_or(0);
-        emit(&format!(
-            "{{\"order\":{order:?},\"random\":{random},\"secure\":{secure:?},\"wall\":{wall},\"passed\":{passed},\"env\":{env},\"nan\":{nan},\"files\":{files},\"stdin\":{stdin}}}"
-        ))
-        .map_err(|e| RuleError::Fatal(text(&e)))
-    }),
+    ("probe", probe::probe),
     ("read-page", || {
         black_box(page::text());
         Ok(())
@@ -252,11 +228,10 @@ const RULES: &[(&str, Behaviour)] = &[
     ("choose-many", plans::choose_many),
     ("choose-flood", plans::choose_flood),
     ("nothing", || Ok(())),
+    ("emit-page", || {
+        emit(&page::text()).map_err(|e| RuleError::Skip(text(&e)))
+    }),
 ];
-
-unsafe extern "C" {
-    fn getentropy(buffer: *mut u8, n_bytes: usize) -> i32;
-}
 
 struct Hostile;
 
@@ -272,7 +247,7 @@ impl Guest for Hostile {
             })
             .collect();
         let mut plans = vec![plans::rows(), plans::words()];
-        let mut limits = Vec::new();
+        let (mut limits, mut schema, mut hints) = (Vec::new(), String::new(), Vec::new());
         let behaviour: Vec<u8> = DESCRIBE
             .iter()
             .map(|b| unsafe { std::ptr::read_volatile(b) })
@@ -292,6 +267,10 @@ impl Guest for Hostile {
                 emit("{}").ok();
             }
             "describe=twice" => rules.push(rules[0].clone()),
+            "describe=markup" => {
+                schema = markup::schema();
+                hints.push(("params".into(), markup::params()));
+            }
             "describe=memory" => limits.push(("memory".into(), 256 << 20)),
             other => plans.push(plans::bad(other)),
         }
@@ -302,7 +281,7 @@ impl Guest for Hostile {
             schemas: vec![
                 ItemSchema {
                     name: "any".into(),
-                    json_schema: String::new(),
+                    json_schema: schema,
                     hints: Vec::new(),
                 },
                 ItemSchema {
@@ -314,7 +293,7 @@ impl Guest for Hostile {
             plans,
             hosts: Vec::new(),
             limits,
-            hints: Vec::new(),
+            hints,
         }
     }
 

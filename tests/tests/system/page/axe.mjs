@@ -1,5 +1,5 @@
 // Every view in the colours and at the width that the arguments name, as axe judges it by the levels A and AA of WCAG 2: nothing that
-// axe calls serious or critical.
+// axe calls serious or critical. Nothing is wider than the window.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -61,7 +61,10 @@ await walk(async (browser, master, library, colours, form, bad) => {
     assert.ok(nKept > 5, `${what}: ${nKept} rules are kept, so that axe has seen nothing`);
     return faults;
   };
-  const check = async what => assert.deepEqual(await judge(what), [], `${what}, ${colours}, ${form}`);
+  const check = async what => {
+    await browser.fits(what);
+    assert.deepEqual(await judge(what), [], `${what}, ${colours}, ${form}`);
+  };
 
   for (const [view, isThere] of views(bad)) {
     await browser.go(`${master}/#/${view}`);

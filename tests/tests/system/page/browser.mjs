@@ -36,6 +36,7 @@ export class Browser {
   #waiting = new Map();
   #number = 0;
   #end = Date.now() + WALK;
+  #width;
   #child;
   #session;
 
@@ -79,7 +80,28 @@ export class Browser {
   }
 
   async size(width, height, mobile) {
+    this.#width = width;
     await this.#send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile });
+  }
+
+  // Waits until nothing is wider than the window. Where something is, a phone shows the page smaller, so that its own width tells
+  // nothing.
+  async fits(what) {
+    await this.until(`${what} within ${this.#width}`, `document.documentElement.scrollWidth <= ${this.#width}`);
+  }
+
+  // Checks that no text has become a script, an element that loads something, or a link that leads to no place on the web, and that
+  // everything fits into both windows.
+  async isHarmless(what) {
+    assert.equal(await this.look("window.ran"), undefined, what);
+    const made = "document.querySelectorAll('main :is(img, svg, script, iframe, object, embed)').length";
+    assert.equal(await this.look(made), 0, what);
+    const led = "[...document.querySelectorAll('main a')].map(one => one.protocol)";
+    for (const protocol of await this.look(led)) assert.match(protocol, /^https?:$/, what);
+    for (const form of [PHONE, WIDE]) {
+      await this.size(...form);
+      await this.fits(what);
+    }
   }
 
   // Has the page see a wish for light or dark colours.

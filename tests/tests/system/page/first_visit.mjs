@@ -34,8 +34,7 @@ await walk(async (browser, master, start, form) => {
   // What a row has to press says what it is about, for those who hear it without its row.
   const NAMELESS = "tbody :is(button, .button):not([aria-label])";
   // The list of a phone has fewer columns, but nothing is cut off at the side.
-  const fits = async () =>
-    assert.ok(await browser.look("document.documentElement.scrollWidth <= innerWidth"), await browser.look("location.hash"));
+  const fits = async () => browser.fits(await browser.look("location.hash"));
 
   await browser.go(`${master}/`);
   await browser.text("There is no resource yet");
