@@ -50,6 +50,7 @@ pub mod proxy;
 pub mod python;
 pub mod random;
 pub mod rustdoc;
+pub mod tmpfs;
 pub mod twin;
 pub mod up;
 pub mod web;

@@ -1,6 +1,6 @@
 //! MariaDB as a process of its own, with a temporary folder. A test can kill and restart it; it ends with its handle.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -59,6 +59,11 @@ impl MariaDb {
             "mysql://{user}@localhost/{database}?socket={}",
             socket.display()
         )
+    }
+
+    /// Folder with the tables of a database.
+    pub fn folder(&self, database: &str) -> PathBuf {
+        self.folder.path().join("data").join(database)
     }
 
     /// Kills it, as a crash would.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
 use crate::process::Process;
+use crate::tmpfs::Tmpfs;
 use crate::{PATIENCE, skipped, until};
 
 /// Folder of the versions that Debian has installed.
@@ -52,10 +53,6 @@ impl Postgres {
             .prefix("crawler-pg-")
             .tempdir_in("/tmp");
         let folder = folder.unwrap_or_else(|e| panic!("no temporary folder: {e}"));
-        if let Some((user, group)) = user {
-            chown(folder.path(), Some(user), Some(group))
-                .unwrap_or_else(|e| panic!("the folder cannot be given away: {e}"));
-        }
         let server = Self {
             programs,
             user,
@@ -63,6 +60,7 @@ impl Postgres {
             process: Mutex::new(None),
             folder,
         };
+        server.give(server.folder.path());
         let mut command = server.command("initdb");
         command.args([
             "-U",
@@ -88,6 +86,13 @@ impl Postgres {
             "postgres://postgres@{}:5432/{database}",
             folder.replace('/', "%2F")
         )
+    }
+
+    /// Mounts a small disk in its folder, where tables may be, if the test may do so.
+    pub fn disk(&self, size: &str) -> Option<Tmpfs> {
+        let disk = Tmpfs::mount(&self.folder.path().join("disk"), size)?;
+        self.give(disk.path());
+        Some(disk)
     }
 
     /// Kills it, as a crash would.
@@ -130,6 +135,14 @@ impl Postgres {
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a folder that of the user that it runs as.
+    fn give(&self, folder: &Path) {
+        if let Some((user, group)) = self.user {
+            chown(folder, Some(user), Some(group))
+                .unwrap_or_else(|e| panic!("{} cannot be given away: {e}", folder.display()));
+        }
     }
 
     fn data(&self) -> PathBuf {

@@ -12,4 +12,3 @@ mod reads;
 mod root;
 mod shard;
 mod store;
-mod tmpfs;

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use crawler_tests::closure::{Closure, Plan, Visit};
 use crawler_tests::process::Home;
+use crawler_tests::tmpfs::Tmpfs;
 use crawler_tests::up::Up;
 use crawler_tests::{PATIENCE, guests};
-
-use crate::tmpfs::Tmpfs;
 
 /// Deadline of a crawl with a fault in it, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(240);

@@ -13,6 +13,7 @@ use crawler_sink::{Delivery, Sink as _, SinkError, Written};
 use crawler_sql_sink::{SqlSettings, SqlSink, SqlSinks, Target};
 use crawler_tests::mariadb::MariaDb;
 use crawler_tests::postgres::Postgres;
+use crawler_tests::tmpfs::Tmpfs;
 use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -105,7 +106,7 @@ impl Server {
         servers
     }
 
-    async fn new(engine: Engine) -> Self {
+    pub(crate) async fn new(engine: Engine) -> Self {
         static N_DATABASES: AtomicU32 = AtomicU32::new(0);
         let n = N_DATABASES.fetch_add(1, Ordering::Relaxed);
         let mut server = Self {
@@ -141,6 +142,26 @@ impl Server {
         }
         server.database = database;
         server
+    }
+
+    /// Has the tables of this server, which has none yet, on a small disk, if the test may mount one.
+    pub(crate) async fn on_disk(&self, size: &str) -> Option<Tmpfs> {
+        match &self.engine {
+            Engine::Sqlite => Tmpfs::mount(self.folder.path(), size),
+            Engine::Postgres(server) => {
+                let disk = server.disk(size)?;
+                let place = disk.path().display();
+                self.run(&format!("CREATE TABLESPACE disk LOCATION '{place}'"))
+                    .await;
+                let database = &self.database;
+                self.run(&format!(
+                    "ALTER DATABASE {database} SET default_tablespace = disk"
+                ))
+                .await;
+                Some(disk)
+            }
+            Engine::MariaDb(server) => Tmpfs::mount(&server.folder(&self.database), size),
+        }
     }
 
     pub(crate) fn name(&self) -> &'static str {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crawler_model::crawl::ItemRecord;
 use crawler_sink::{Sink as _, SinkError};
 use crawler_tests::PATIENCE;
+use crawler_tests::random::Random;
 
 use super::server::{Engine, Server, all_written, item, wait_for, write};
 
@@ -121,6 +122,53 @@ async fn a_database_without_writes_is_waited_for() {
         let mut later = server.sink(BOOK);
         write(&mut later, &[book(2)]).await;
         assert_eq!(titles(&server).await, expected(2), "{}", server.name());
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_waited_for() {
+    /// Items of a batch.
+    const N_ITEMS: u64 = 8;
+    // Random, so that no server makes it much shorter.
+    let large = |n: u64| {
+        let mut random = Random::seeded(n);
+        let words = (0..4 << 10).map(|_| format!("{:016x}", random.below(u64::MAX)));
+        item(
+            n,
+            &format!(r#"{{"title":"{}"}}"#, words.collect::<String>()),
+        )
+    };
+    let mut servers = Server::own().await;
+    servers.push(Server::new(Engine::Sqlite).await);
+    for server in servers {
+        let Some(disk) = server.on_disk("16m").await else {
+            return;
+        };
+        let mut sink = server.sink(BOOK);
+        let (mut n_written, mut error) = (0, None);
+        while error.is_none() && n_written < 1_000 {
+            let items: Vec<_> = (n_written + 1..=n_written + N_ITEMS).map(large).collect();
+            match sink.write(0, &items).await {
+                Ok(written) => n_written += written.n_items,
+                Err(why) => error = Some(why),
+            }
+        }
+        let name = server.name();
+        let error = error.unwrap_or_else(|| panic!("{name} has taken {n_written} items"));
+        assert!(matches!(error, SinkError::Retry { .. }), "{name}: {error}");
+        assert!(
+            error.to_string().contains("no room left"),
+            "{name}: {error}"
+        );
+        assert!(n_written > 0, "{name}");
+        disk.remount("size=64m");
+        let items: Vec<_> = (n_written + 1..=n_written + N_ITEMS).map(large).collect();
+        write(&mut sink, &items).await;
+        let keys = server
+            .ask("SELECT _key FROM books_thing ORDER BY _key")
+            .await;
+        let expected = (1..=n_written + N_ITEMS).map(|n| format!("key-{n:06}"));
+        assert_eq!(keys, expected.collect::<Vec<_>>(), "{name}");
     }
 }
 

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawler_tests::{PATIENCE, skipped, until};
+use crate::{PATIENCE, skipped, until};
 
 /// A mounted tmpfs. Dropping it unmounts it.
-pub(crate) struct Tmpfs(PathBuf);
+#[derive(Debug)]
+pub struct Tmpfs(PathBuf);
 
 impl Tmpfs {
     /// Mounts one of this size, such as `64m`, at a folder that is created. If that is not allowed, a line says
     /// so, and it returns `None`.
-    pub(crate) fn mount(folder: &Path, size: &str) -> Option<Self> {
+    pub fn mount(folder: &Path, size: &str) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]);
@@ -23,8 +24,13 @@ impl Tmpfs {
         None
     }
 
+    /// Folder where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Mounts it again with other options, such as `ro`. It is tried again while files are being written.
-    pub(crate) fn remount(&self, options: &str) {
+    pub fn remount(&self, options: &str) {
         until("other options of the file system", PATIENCE, || {
             let options = format!("remount,{options}");
             let mut mount = Command::new("mount");
