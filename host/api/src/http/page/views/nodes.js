@@ -45,6 +45,7 @@ export function Nodes() {
     ${nodes.length ? html`<${Table} caption="Masters and workers" heads=${heads}>${nodes.map(
       node => html`<${Node} key=${node.id} node=${node} rates=${rates.of(node)} again=${load.again} />`,
     )}<//>` : null}
+    <p class="dim">A node is listed for as long as it holds its lease. Events tell of those that have lost it.</p>
     <h2>Events</h2>
     <${History} path="crawler/node/events" caption="Events of nodes" ofNodes />`;
 }
