@@ -88,7 +88,7 @@ impl Postgres {
         )
     }
 
-    /// Mounts a small disk in its folder, where tables may be, if the test may do so.
+    /// Mounts a small disk for tables in its folder. Returns `None` if the test may not mount one.
     pub fn disk(&self, size: &str) -> Option<Tmpfs> {
         let disk = Tmpfs::mount(&self.folder.path().join("disk"), size)?;
         self.give(disk.path());
@@ -137,7 +137,7 @@ impl Postgres {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a folder that of the user that it runs as.
+    /// Gives a folder to the user of the server.
     fn give(&self, folder: &Path) {
         if let Some((user, group)) = self.user {
             chown(folder, Some(user), Some(group))

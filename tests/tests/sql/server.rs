@@ -144,7 +144,7 @@ impl Server {
         server
     }
 
-    /// Has the tables of this server, which has none yet, on a small disk, if the test may mount one.
+    /// Puts the tables of an empty server that no other test uses on a small disk. Returns `None` if the test may not mount one.
     pub(crate) async fn on_disk(&self, size: &str) -> Option<Tmpfs> {
         match &self.engine {
             Engine::Sqlite => Tmpfs::mount(self.folder.path(), size),

@@ -247,7 +247,9 @@ impl Guest for Hostile {
             })
             .collect();
         let mut plans = vec![plans::rows(), plans::words()];
-        let (mut limits, mut schema, mut hints) = (Vec::new(), String::new(), Vec::new());
+        let mut limits = Vec::new();
+        let mut schema = String::new();
+        let mut hints = Vec::new();
         let behaviour: Vec<u8> = DESCRIBE
             .iter()
             .map(|b| unsafe { std::ptr::read_volatile(b) })

@@ -2,7 +2,7 @@
 
 /// Name of a field.
 const FIELD: &str = "<img src=x onerror=window.ran=1>";
-/// A call of an address that is nobody's.
+/// A script that asks an address where nobody listens.
 const SCRIPT: &str = "<script>window.ran=1;fetch('http://127.0.0.1:1')</script>";
 
 /// Returns the markup and a word of 10 000 characters, as a text of JSON.

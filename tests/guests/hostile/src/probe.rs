@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn getentropy(buffer: *mut u8, n_bytes: usize) -> i32;
 }
 
-/// Emits all that can be learned.
+/// Emits what a rule learns of the world beside its page.
 pub(crate) fn probe() -> Result<(), RuleError> {
     let map: HashMap<u32, u32, RandomState> = (0..10).map(|n| (n, n)).collect();
     let order: Vec<u32> = map.keys().copied().collect();

@@ -84,15 +84,16 @@ export class Browser {
     await this.#send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile });
   }
 
-  // Waits until nothing is wider than the window. Where something is, a phone shows the page smaller, so that its own width tells
-  // nothing.
+  // Waits until nothing is wider than the window. A phone shows a page that is too wide smaller, and its `innerWidth` grows with it.
   async fits(what) {
-    await this.until(`${what} within ${this.#width}`, `document.documentElement.scrollWidth <= ${this.#width}`);
+    const [width, root] = [this.#width, "document.documentElement"];
+    const fits = `${root}.scrollWidth <= Math.min(${width}, ${root}.clientWidth)`;
+    await this.until(`${what} within ${width}`, `matchMedia("(width: ${width}px)").matches && ${fits}`);
   }
 
   // Checks that no text has become a script, an element that loads something, or a link that leads to no place on the web, and that
   // everything fits into both windows.
-  async isHarmless(what) {
+  async checkHarmless(what) {
     assert.equal(await this.look("window.ran"), undefined, what);
     const made = "document.querySelectorAll('main :is(img, svg, script, iframe, object, embed)').length";
     assert.equal(await this.look(made), 0, what);
