@@ -13,7 +13,7 @@ impl Tmpfs {
     /// Mounts one of this size, such as `64m`, at a folder that is created. If that is not allowed, a line says
     /// so, and it returns `None`.
     pub fn mount(folder: &Path, size: &str) -> Option<Self> {
-        std::fs::create_dir_all(folder).unwrap();
+        std::fs::create_dir_all(folder).expect("a folder can be made");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]);
         let mounted = mount.arg(folder).output();
@@ -34,7 +34,8 @@ impl Tmpfs {
         until("other options of the file system", PATIENCE, || {
             let options = format!("remount,{options}");
             let mut mount = Command::new("mount");
-            let mounted = mount.args(["-o", &options]).arg(&self.0).output().unwrap();
+            let mounted = mount.args(["-o", &options]).arg(&self.0).output();
+            let mounted = mounted.expect("it was mounted by this program");
             mounted.status.success().then_some(())
         });
     }
